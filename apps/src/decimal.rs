@@ -1,8 +1,8 @@
-//! Decimal numbers as programs in C and Fortran write them.
+//! Parses decimal numbers as programs in C and Fortran write them.
 
-/// A finite number; its exponent may begin with `e`, `E`, or with the `d` or `D` of Fortran's double precision.
+/// Parses a finite number. Its exponent may begin with `e`, `E`, or with the `d` or `D` of Fortran's double precision.
 pub(crate) fn parse_decimal(text: &str) -> Option<f64> {
-    // Neither names of numbers, as in `inf`, nor more than one exponent, as in `1d2e3`.
+    // Refuses names of numbers, as in `inf`. A second exponent, as in `1d2e3`, fails below.
     if !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E' | b'd' | b'D'))
     {
         return None;

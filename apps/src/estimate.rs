@@ -1,7 +1,7 @@
-//! Estimates from simulations: a value, and how far chance may have carried it.
+//! Computes estimates from simulations: a value and its standard error.
 //!
-//! Everything that is merged is a whole number, because sums of whole numbers do not depend on their order: a result is
-//! the same, bit for bit, wherever each part ran. Fractions and square roots come last, here.
+//! All merged sums are whole numbers, because such sums do not depend on their order. So a result has the same bits
+//! wherever its parts ran. Fractions and square roots come last, here.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl Estimate {
         Self { value, standard_error: (value * (1.0 - value) / samples as f64).sqrt() }
     }
 
-    /// The same in a unit of which `factor` make the old one.
+    /// Multiplies value and error by `factor`, to change their unit.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         Self { value: self.value * factor, standard_error: self.standard_error * factor.abs() }
@@ -38,7 +38,7 @@ impl Estimate {
     }
 }
 
-/// As many decimals as the first two digits of the error.
+/// Shows as many decimals as the first two digits of the error need.
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { value, standard_error } = *self;
@@ -53,7 +53,7 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// The sums that a mean and its error are made of: how many values, their sum, the sum of their squares.
+/// The sums that give a mean and its error: number of values, their sum, the sum of their squares.
 ///
 /// ```
 /// use caribou_apps::estimate::Moments;
@@ -75,14 +75,14 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// One more value.
+    /// Adds one value.
     pub fn add(&mut self, value: u64) {
         self.count += 1;
         self.sum += u128::from(value);
         self.squares += u128::from(value) * u128::from(value);
     }
 
-    /// All values that were added to `other`.
+    /// Adds all values of `other`.
     pub fn merge(&mut self, other: Self) {
         self.count += other.count;
         self.sum += other.sum;

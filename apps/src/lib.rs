@@ -1,11 +1,11 @@
-//! Programs written against Caribou, each over a serial reference kernel.
+//! Programs written against Caribou, each with a serial reference.
 //!
-//! A program is a folder: what it computes, its serial reference, its chunks, its options. It is here if tests or benchmarks
-//! name its parts, and otherwise below `bin/`, where other programs need not compile it. What all programs share, from the
-//! command line to the table, is the package [`harness`]; [`estimate`] has sums that merge exactly, and values with their errors.
-//! The readers of input files are here too, where tests and the fuzz targets reach them: [`structure`] and [`matrix_market`].
+//! The folder of a program has its computation, its serial reference, its chunks and its options. A program is in this
+//! library if tests or benchmarks use its parts, and otherwise below `bin/`, so that other programs do not compile it.
+//! The package [`harness`] has all that programs share. [`estimate`] has sums that merge exactly, and values with their
+//! errors. [`structure`] and [`matrix_market`] read input files; they are here so that tests and fuzzers reach them.
 //!
-//! Only the chunks and the `run` of a program name the runtime; everything else is tested without it.
+//! Only the chunks and the `run` of a program use the runtime; everything else is tested without it.
 #![forbid(unsafe_code)]
 
 mod decimal;

@@ -1,12 +1,12 @@
-//! Files in the Matrix Market exchange format (Boisvert, Pozo and Remington, NISTIR 5935), as dense matrices.
+//! Reads files in the Matrix Market exchange format (Boisvert, Pozo and Remington, NISTIR 5935) as dense matrices.
 //!
-//! Array and coordinate, general and symmetric, real and integer. Every fault is told in one line with its place. A file is
-//! never trusted: nothing is made larger than its first lines say before their size is found to fit, and no line is read
-//! to its end if that is far.
+//! Formats: array and coordinate, general and symmetric, real and integer. Every fault is one line with its place. No
+//! file is trusted: sizes in the first lines are checked before memory is taken for them, and lines have a maximum
+//! length.
 //!
-//! The crates nalgebra-sparse 0.11 and matrix-market-rs 0.1 were tried: both refuse a comment in Latin-1 and `D` exponents,
-//! take an entry that comes twice for two, and the second accepts a header of one percent sign. This reader stays because it
-//! reads the former, refuses the others with their line, and asks whether there is memory before it takes any.
+//! The crates nalgebra-sparse 0.11 and matrix-market-rs 0.1 were tried. Both refuse a comment in Latin-1 and `D`
+//! exponents, and count a repeated entry as two. The second accepts a header of one percent sign. This reader reads the
+//! former, refuses the others with their line, and checks that there is memory before it takes any.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -16,10 +16,10 @@ use harness::output::open_input;
 use crate::decimal::parse_decimal;
 use crate::quoted::quoted;
 
-/// No line of such a file is longer; the format allows 1024.
+/// Maximum bytes of a line; the format allows 1024.
 const LINE_BYTES: u64 = 4096;
 
-/// Some editors put it before text in UTF-8.
+/// Some editors put this mark before text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A dense matrix.
@@ -44,7 +44,7 @@ impl Matrix {
     }
 }
 
-/// Reads the file at `path`; `admit` is told rows and columns before there is memory for them, and may refuse.
+/// Reads the file at `path`. `admit` gets rows and columns before memory is taken for them, and may refuse.
 ///
 /// # Errors
 /// One line: the path, the number of the line, what was expected there and what was found.
@@ -53,7 +53,7 @@ pub fn read(path: &Path, admit: impl FnOnce(u64, u64) -> Result<(), String>) -> 
     parse(BufReader::new(opened), admit).map_err(|(line, why)| format!("{}:{line}: {why}", path.display()))
 }
 
-/// Reads a matrix; `admit` as of [`read`]. O(bytes + rows x columns).
+/// Reads a matrix; `admit` as for [`read`]. O(bytes + rows x columns).
 ///
 /// # Errors
 /// The number of a line, and its fault.
@@ -81,7 +81,7 @@ struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The next line; none at the end. A byte order mark before the first is no part of it.
+    /// The next line; none at the end. A byte order mark before the first line is left out.
     fn next(&mut self) -> Result<Option<&[u8]>, String> {
         self.text.clear();
         self.line += 1;
@@ -112,7 +112,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// What the first line says.
+/// The contents of the first line.
 #[derive(Clone, Copy)]
 struct Header {
     coordinate: bool,
@@ -174,7 +174,7 @@ fn header(line: &[u8]) -> Result<Header, String> {
     })
 }
 
-/// All cells, column by column; of a symmetric matrix those from the diagonal down.
+/// Reads all cells, column by column; of a symmetric matrix the cells from the diagonal down.
 fn array<R: BufRead>(lines: &mut Lines<R>, header: Header, matrix: &mut Matrix) -> Result<(), String> {
     for column in 0..matrix.columns {
         for row in if header.symmetric { column } else { 0 }..matrix.rows {
@@ -190,14 +190,14 @@ fn array<R: BufRead>(lines: &mut Lines<R>, header: Header, matrix: &mut Matrix) 
     Ok(())
 }
 
-/// A number of entries, each a row, a column and a number; a missing entry is 0.
+/// Reads entries, each a row, a column and a number. A missing entry is 0.
 fn coordinates<R: BufRead>(
     lines: &mut Lines<R>,
     header: Header,
     entries: u64,
     matrix: &mut Matrix,
 ) -> Result<(), String> {
-    // A bit for each cell: a number may be 0.
+    // A bit for each cell, because the number of an entry may be 0.
     let mut seen = vec![0_u64; matrix.values.len().div_ceil(64)];
     for entry in 1..=entries {
         let words = lines.words()?;
@@ -237,7 +237,7 @@ fn shown(words: &[String]) -> String {
     quoted(words.join(" ").as_bytes())
 }
 
-/// A place from 1 on, as one from 0 on.
+/// Converts a place from 1 on to a place from 0 on.
 fn place(word: &str, what: &str, last: usize) -> Result<usize, String> {
     let place = word.parse::<usize>().ok().filter(|place| (1..=last).contains(place));
     place

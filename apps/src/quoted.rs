@@ -1,11 +1,11 @@
-//! Text found in a file, quoted for error messages.
+//! Quotes text of a file for error messages.
 
 use presentation::format::escape_control;
 
 /// Characters of a file that an error shows.
 const SHOWN_MAX: usize = 60;
 
-/// Bytes of a file in backquotes: not all of them if they are many, and nothing that commands a terminal.
+/// Bytes of a file in backquotes, shortened if they are many, without control characters for a terminal.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     // A character may have four bytes.
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * SHOWN_MAX)]);

@@ -1,15 +1,15 @@
-//! Structure files: positions of atoms, and the sides of a periodic box, out of XYZ, extended XYZ and PDB.
+//! Reads structure files: positions of atoms and the sides of a periodic box, from XYZ, extended XYZ and PDB.
 //!
-//! | module | reads |
+//! | module | purpose |
 //! |---|---|
-//! | `xyz` | frames of atoms, one on each line |
-//! | `comment` | the second line of a frame: the box and the columns of extended XYZ |
-//! | `pdb` | records in fixed columns |
-//! | `residue` | which of several positions of a PDB atom counts |
+//! | `xyz` | reads frames of atoms, one atom per line |
+//! | `comment` | reads the second line of a frame: the box and the columns of extended XYZ |
+//! | `pdb` | reads records in fixed columns |
+//! | `residue` | chooses one of several positions of a PDB atom |
 //!
-//! Nothing of a file is ignored in silence. A line that cannot be read is a [`Fault`] with its number and what it has; a
-//! line that is left out on purpose is counted, and told in [`Structure::notes`]. Text that is not data, such as a
-//! comment, may have any bytes.
+//! Nothing of a file is ignored silently. A line that cannot be read is a [`Fault`] with its number and contents. Lines
+//! that are left out on purpose are counted in [`Structure::notes`]. Text that is not data, such as a comment, may have
+//! any bytes.
 
 mod comment;
 mod pdb;
@@ -41,7 +41,7 @@ pub struct Structure {
     pub alternatives: usize,
     /// Atoms of other frames.
     pub elsewhere: usize,
-    /// What a person should know of the reading, one line each.
+    /// Notes for the user on the reading, one line each.
     pub notes: Vec<String>,
 }
 
@@ -51,9 +51,9 @@ pub struct Structure {
 pub struct Fault {
     /// Counted from 1.
     pub line: usize,
-    /// What the format asks for there.
+    /// What the format requires there.
     pub expected: String,
-    /// What the line has, in backquotes; or that the file ends.
+    /// The contents of the line, in backquotes; or that the file ends.
     pub found: String,
 }
 
@@ -77,7 +77,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that the name of a file says: `.xyz`, `.pdb` or `.ent`, in any case.
+    /// The format by the name of a file: `.xyz`, `.pdb` or `.ent`, in any case.
     ///
     /// ```
     /// use caribou_apps::structure::Format;
@@ -98,7 +98,7 @@ impl Format {
 /// Reads the `frame`-th frame of a file, counted from 1. O(bytes).
 ///
 /// # Errors
-/// A [`Fault`] at the first line that cannot be read; of other frames only their lines are counted.
+/// A [`Fault`] at the first line that cannot be read. Of other frames only the lines are counted.
 ///
 /// ```
 /// use caribou_apps::structure::{Format, parse};
@@ -144,7 +144,7 @@ impl SkippedLines {
         self.count += 1;
     }
 
-    /// The line that tells of them, if there are some.
+    /// The note on these lines, if there are some.
     fn note(&self, what: impl fmt::Display) -> Option<String> {
         let Self { count, first } = self;
         (*count > 0).then(|| format!("{what}: {count}, the first in line {first}"))

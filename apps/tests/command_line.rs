@@ -1,4 +1,4 @@
-//! The programs as a person starts them: results, complaints, exit codes, neighbours.
+//! Tests the programs as a person starts them: results, error messages, exit codes, neighbours.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const JACOBI: &str = env!("CARGO_BIN_EXE_jacobi");
 const SOR: &str = env!("CARGO_BIN_EXE_sor");
 
 fn start(program: &str, arguments: &str) -> Output {
-    // Meant for the tests in `mpi.rs`; the programs would take it for a misspelt variable of theirs.
+    // `MPIRUN` is for the tests in `mpi.rs`. The programs would take it for a misspelt variable of theirs.
     Command::new(program).env_remove("MPIRUN").args(arguments.split_whitespace()).output().unwrap()
 }
 
@@ -132,7 +132,7 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         let complaint = lines(&output.stderr);
         assert_eq!((output.status.code(), complaint.len()), (Some(2), 1), "{arguments}: {complaint:?}");
         assert!(complaint[0].contains(words), "{arguments}: {complaint:?}");
-        // What is wrong with one run of a comparison is said before the first.
+        // A fault in any run of a comparison is reported before the first run.
         assert!(output.stdout.is_empty(), "{arguments}: {:?}", lines(&output.stdout));
     }
 }
@@ -329,11 +329,11 @@ fn what_is_not_solved_is_told_with_all_that_is_known() {
         let numbers: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
         assert_eq!(numbers["runs"][0]["result"]["solved"], false);
         assert!(numbers.pointer(enough).is_some_and(serde_json::Value::is_number), "{numbers}");
-        // All steps were asked for.
+        // With a tolerance of 0 all steps are requested.
         let output = start(program, &format!("{options} --tolerance 0"));
         assert!(output.status.success(), "{:?}", lines(&output.stderr));
     }
-    // Fewer steps than there may be are drawn, and a neighbour of later ones is missed.
+    // The plot has only the steps that were made, and a neighbour of later steps is reported as missing.
     let output = start(JACOBI, &format!("--size 30 --dominance 2 --ranks 1 --neighbour 0:5000-6000 {files}"));
     let said = lines(&output.stdout);
     assert!(output.status.success(), "{:?}", lines(&output.stderr));
@@ -373,7 +373,7 @@ fn the_smallest_grain_is_told_plotted_and_written() {
     let numbers: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
     assert_eq!(numbers["metg"]["systems"][1]["grains"].as_array().unwrap().len(), 13);
     assert!(numbers["metg"]["systems"][0]["grains"][12]["grain_ns"].as_f64().unwrap() > 0.0);
-    // Nothing is counted of work that is none.
+    // The default kernel does no work that is counted.
     let nothing = start(TASK_BENCH, "--metg");
     assert!(lines(&nothing.stderr)[0].contains("-kernel"), "{:?}", lines(&nothing.stderr));
     std::fs::remove_dir_all(folder).unwrap();
@@ -421,7 +421,7 @@ fn a_neighbour_asks_for_its_duty_and_no_more() {
     let used = cpu_ticks(neighbour.id());
     neighbour.kill().unwrap();
     neighbour.wait().unwrap();
-    // A busy machine may give it less than the 30 ticks it asks for, never much more.
+    // A busy machine may give the neighbour less than the 30 ticks that it wants, never much more.
     assert!((10..40).contains(&used), "{used} ticks of 10 ms in a second");
 }
 
@@ -492,7 +492,7 @@ fn each_run_of_a_comparison_has_a_random_neighbour_of_its_own() {
 
 #[test]
 fn a_neighbour_whose_parent_is_gone_ends() {
-    // Its parent is this test, not process 1: to it the one it was started for is gone.
+    // The parent is this test and not process 1, so the neighbour finds that its parent is gone.
     let mut orphan = Command::new(STENCIL).args(["--be-a-busy-neighbour", "0", "1", "1"]).spawn().unwrap();
     for _ in 0..100 {
         if orphan.try_wait().unwrap().is_some() {
@@ -504,7 +504,7 @@ fn a_neighbour_whose_parent_is_gone_ends() {
     panic!("an orphan still runs after 5 s");
 }
 
-/// The group of a rank of that process, if it is in one of its own.
+/// The control group of a rank of that process, if the rank has one.
 fn group_of_rank(rank: u32, process: u32) -> Option<PathBuf> {
     let membership = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let own = |line: &str| Some(line.rsplit_once(':')?.1.trim_start_matches('/').to_owned());
@@ -516,7 +516,7 @@ fn group_of_rank(rank: u32, process: u32) -> Option<PathBuf> {
     all.into_iter().find(|group| group.exists())
 }
 
-/// Looks until it is so, for some seconds at most.
+/// Checks every 10 ms until `is_so`, for at most 5 s.
 fn soon(is_so: impl Fn() -> bool) -> bool {
     (0..500).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
@@ -577,7 +577,7 @@ fn a_problem_beyond_what_the_address_space_may_grow_is_refused() {
 #[test]
 fn a_trace_that_may_not_grow_ends_where_the_limit_is_and_the_run_goes_on() {
     let dir = std::env::temp_dir().join(format!("caribou-limit-{}", std::process::id()));
-    // In blocks of 512 bytes.
+    // Limits in blocks of 512 bytes.
     for blocks in [10, 20, 40] {
         let script = format!("ulimit -f {blocks}; exec {STENCIL} --grid 64 --chunk 4 --iterations 40");
         let ended = Command::new("sh").args(["-c", &script]).env("CARIBOU_TRACE", &dir).output().unwrap();

@@ -1,7 +1,7 @@
-//! The programs as processes of an MPI job: the serial program's result, said once, and one exit code.
+//! Tests the programs as processes of an MPI job: the serial program's result, printed once, and one exit code.
 //!
-//! `MPIRUN` names the launcher, which must belong to the MPI the programs were built with; `mpirun` unless
-//! set. Without one the tests say so and pass.
+//! `MPIRUN` names the launcher, which must belong to the MPI that the programs were built with; `mpirun` unless set.
+//! Without a launcher the tests print that and pass.
 
 #[path = "../../tests/src/job.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the system tests need more of it")]
@@ -30,7 +30,7 @@ const CROSSBAR: &str = env!("CARGO_BIN_EXE_crossbar");
 const JACOBI: &str = env!("CARGO_BIN_EXE_jacobi");
 const SOR: &str = env!("CARGO_BIN_EXE_sor");
 
-/// Starts a program as `processes` processes and waits for the end; `None` where nothing can start one.
+/// Starts a program as `processes` processes and waits for the end; `None` without a launcher.
 fn start(processes: u32, variables: &[(&str, &str)], program: &str, arguments: &str) -> Option<JobResult> {
     let mut command = launcher(processes)?;
     command.arg(program).args(arguments.split_whitespace()).envs(variables.iter().copied());
@@ -50,7 +50,7 @@ impl JobResult {
 #[test]
 fn every_strategy_gives_the_serial_result_in_any_number_of_processes() {
     let small = "--grid 128 --chunk 16";
-    // Chunks of 32 KiB, which travel beside what is encoded.
+    // Chunks of 32 KiB, which are sent beside the encoded message.
     let large = "--grid 256 --chunk 64";
     let cases = [
         (1, "on", small),
@@ -100,7 +100,7 @@ fn waves_are_the_serial_ones_in_any_number_of_processes_and_told_once() {
     for (processes, shared_memory) in [(2, "on"), (3, "on"), (2, "off")] {
         let what = format!("{processes} processes, shared memory {shared_memory}");
         let variables = [("CARIBOU_SHARED_MEMORY", shared_memory)];
-        // Chunks of 2 x 32 KiB, which travel beside what is encoded.
+        // Chunks of 2 x 32 KiB, which are sent beside the encoded message.
         let options = "--grid 256 --chunk 64 --iterations 30 --period 4 --check --compare none,rotate,refine";
         let Some(ended) = start(processes, &variables, WAVE2D, options) else { return };
         ended.assert_success(&what);
@@ -176,7 +176,7 @@ fn one_process_writes_the_numbers_of_all_and_times_every_iteration() {
     let numbers: serde_json::Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
     let iterations_ms = numbers["runs"][0]["iterations_ms"].as_array().unwrap();
     assert_eq!(iterations_ms.len(), 40);
-    // Chunk [0, 0] is on the other rank half of the time; its clock is the same.
+    // Chunk [0, 0] is on the other rank half of the time. Its times count from the same begin.
     let sum_ms: f64 = iterations_ms.iter().map(|ms| ms.as_f64().unwrap()).sum();
     let total_ms = 1e3 * numbers["runs"][0]["total_s"].as_f64().unwrap();
     assert!(iterations_ms.iter().all(|ms| ms.as_f64().unwrap() >= 0.0), "{iterations_ms:?}");

@@ -1,4 +1,4 @@
-//! Programs that are shrunk and expanded while they run have the serial program's result.
+//! Tests that programs that are shrunk and expanded while they run have the serial program's result.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[expect(unreachable_pub, reason = "other tests have it as well")]

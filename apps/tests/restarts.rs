@@ -1,6 +1,6 @@
-//! Programs that are killed or told to end, and go on from their last checkpoint on another number of ranks.
+//! Tests that programs continue from their last checkpoint on another number of ranks, after a kill or a signal to end.
 //!
-//! `KILLS=1000` kills as often as that; without it a few times.
+//! `KILLS=1000` makes 1000 kills; the default is 4.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs;
@@ -18,7 +18,7 @@ const MONTECARLO: &str = env!("CARGO_BIN_EXE_montecarlo");
 const MOL3D: &str = env!("CARGO_BIN_EXE_mol3d");
 const JACOBI: &str = env!("CARGO_BIN_EXE_jacobi");
 
-/// The number of looks for a checkpoint, 5 ms apart, after which a run counts as hanging.
+/// Number of checks for a checkpoint, 5 ms apart, after which a run counts as hanging.
 const LOOKS_MAX: u32 = 12_000;
 
 fn directory(name: &str) -> PathBuf {
@@ -27,7 +27,7 @@ fn directory(name: &str) -> PathBuf {
     dir
 }
 
-/// Starts a program that is compared with the serial one, on `ranks` ranks, with checkpoints; it goes on from the last one.
+/// Starts a program on `ranks` ranks, with checkpoints and `--check`. It continues from the last checkpoint.
 fn start(program: &str, arguments: &str, ranks: u32, checkpoints: &str) -> Child {
     let mut command = Command::new(program);
     command.args(arguments.split_whitespace());
@@ -181,7 +181,7 @@ fn a_program_that_is_killed_at_any_moment_ends_with_the_right_result() {
         let before = caribou::checkpoint::list(&dir);
         let mut child = start(program, arguments, random.random_range(1..=4), &settings);
         if killed < kills && random.random_ratio(4, 5) {
-            // At first the serial program runs. Most are killed when they have begun to save, some at any time.
+            // The serial program runs first. Most programs are killed when they have begun to save, some at any time.
             if random.random_ratio(4, 5) {
                 has_new_checkpoint(&dir, &before, &mut child);
             }

@@ -1,4 +1,4 @@
-//! The plate on the runtime: the serial program's result, wherever and however it runs.
+//! Tests that `stencil2d` on the runtime gives the serial result, under every strategy, placement and order of events.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use harness::{Program, RunContext};
 
 const ITERATIONS: u32 = 25;
 
-/// Runs a plate whose chunks are of four sizes, and compares.
+/// Runs a plate with chunks of four sizes, and compares.
 fn assert_serial(config: Config, what: &str) -> caribou::Report {
     assert_plate(Shape::new(43, 8).unwrap(), &config.period(4), what)
 }

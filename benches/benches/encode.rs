@@ -1,7 +1,7 @@
-//! What does encoding cost?
+//! Measures the cost of encoding.
 //!
-//! A chunk of 512 KiB of `f64`, in the format that goes over the wire: with `caribou::bulk`, and with plain serde, which
-//! visits every number. The limit is a copy of the same bytes, timed in the same run.
+//! A chunk of 512 KiB of `f64` is encoded in the wire format: with `caribou::bulk`, and with plain serde, which visits
+//! every number. The limit is a copy of the same bytes, timed in the same run.
 
 #![expect(clippy::print_stderr, reason = "a benchmark reports to the person who started it")]
 

@@ -1,10 +1,10 @@
-//! Does memory grow with what a program has made and does not use any more?
+//! Measures if memory grows with what a program has made and does not use any more.
 //!
-//! Chunks are inserted under ever new indices and remove themselves after a sync, with and without a migration in between;
-//! sections are made, multicast to and reduced over once. Two ranks in threads. The table has the memory of the process
-//! after each tenth of the program; what counts is the growth from the second tenth on, per thing made.
+//! Chunks are inserted under ever new indices and remove themselves after a sync, with and without a migration in
+//! between. Sections are made, multicast to and reduced over once. Two ranks run in threads. The table shows the memory
+//! of the process after each tenth of the program; the result is its growth per thing made from the second tenth on.
 //!
-//! Arguments: how many things to make (1000000 unless told), and which cases, such as `100000 rotate once`.
+//! Arguments: how many things to make (default 1000000), and which cases, such as `100000 rotate once`.
 
 #![expect(clippy::print_stderr, reason = "a benchmark reports to the person who started it")]
 
@@ -31,7 +31,7 @@ fn resident_kib() -> u64 {
 struct Tenths([AtomicU64; TENTHS]);
 
 impl Tenths {
-    /// So many of all things are made.
+    /// Records the memory if `made` things of `all` complete a tenth.
     fn reached(&self, made: u64, all: u64) {
         let tenth = (made * TENTHS as u64 / all.max(1)) as usize;
         if let Some(kib) = tenth.checked_sub(1).and_then(|tenth| self.0.get(tenth)) {
@@ -44,8 +44,8 @@ impl Tenths {
     }
 }
 
-/// A parent inserts children in each step, which come to one sync and say farewell to it. All parents begin the next step
-/// together: syncs that some have come to and others have not would be kept too.
+/// A parent inserts children in each step, which come to one sync and then send a farewell. All parents begin the next
+/// step together, because a sync that only some chunks have come to would also be kept.
 #[derive(Serialize, Deserialize)]
 enum Relative {
     Parent { step: u32, steps: u32, awaits: u32 },
@@ -73,7 +73,7 @@ impl Relative {
         ctx.at_sync();
     }
 
-    /// A child has gone, or the sync is over.
+    /// Counts a child that has gone, or the end of the sync.
     fn is_through(&mut self, ctx: &mut Ctx<'_, Self>) {
         let Relative::Parent { awaits, .. } = self else { return };
         *awaits -= 1;
@@ -128,7 +128,7 @@ fn chunks(lb: &str, count: u32) -> Vec<u64> {
     tenths.kib()
 }
 
-/// Chunk 0 asks one short-lived section after the other.
+/// Chunk 0 multicasts to one short-lived section after the other.
 #[derive(Serialize, Deserialize)]
 struct Node {
     sections: u32,
@@ -142,7 +142,7 @@ enum Word {
     Answer,
 }
 
-/// Chunks besides the first.
+/// Number of chunks besides the first.
 const NODES: u32 = 4096;
 
 impl Node {
@@ -151,7 +151,7 @@ impl Node {
         if self.made == self.sections {
             return ctx.exit();
         }
-        // Other chunks each time, as far as there are.
+        // Takes other chunks each time, as long as there are others.
         let made = self.made;
         let member = |nth: u32| {
             1 + (made.wrapping_mul(1 + 2 * nth) ^ (made >> (4 * nth))) % (NODES / 3) + nth * (NODES / 3)

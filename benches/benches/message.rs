@@ -1,16 +1,16 @@
-//! What does a message cost?
+//! Measures the cost of a message.
 //!
-//! Tokens travel around a ring of chunks that do nothing else, on the paths a message can take: within a worker, between
-//! two workers of a rank, between two ranks one at a time, and between two ranks with many under way. They are held
-//! against what the machine itself needs, in the same run:
+//! Tokens travel around a ring of chunks that do nothing else, on each path of a message: within a worker, between two
+//! workers of a rank, between two ranks one at a time, and between two ranks with many in flight. They are compared
+//! with what the machine itself needs, in the same run:
 //!
 //! | path | limit | peer |
 //! |---|---|---|
-//! | same worker | a queue push and pop and an indirect call | a plain sketch of a runtime: boxed payload, three locks, a count |
+//! | same worker | a queue push and pop and an indirect call | a simple runtime: boxed payload, three locks, a count |
 //! | two threads | a cache line that goes to the other thread, one way | |
 //!
-//! A path's name is the `ring` that takes it, and what the runtime measures meanwhile: `default` is what a user gets who
-//! changes nothing (chunks are measured, a profile is kept), `measured` and `profiled` have one of these, `bare` neither.
+//! The name of a path is its `ring` and what the runtime measures. `default` measures chunks and keeps a profile, as
+//! without any option; `measured` and `profiled` do one of both, `bare` neither.
 
 #![expect(clippy::print_stderr, reason = "a benchmark reports to the person who started it")]
 
@@ -30,13 +30,13 @@ const ROUNDS: usize = 7;
 /// Messages of one contender in one round.
 const MESSAGES: u32 = 400_000;
 
-/// A way for messages to take.
+/// A path of messages, and what the runtime measures.
 #[derive(Clone, Copy)]
 struct Path {
     name: &'static str,
     /// The options of `ring`.
     options: &'static str,
-    /// Tokens under way at once.
+    /// Tokens in flight at once.
     tokens: u32,
     setting: Setting,
 }
@@ -47,7 +47,7 @@ const TWO_RANKS: (&str, &str, u32) = ("ranks", "--chunks 2 --ranks 2 --placement
 const TWO_RANKS_MANY: (&str, &str, u32) =
     ("ranks-many", "--chunks 8192 --ranks 2 --placement round-robin", 256);
 
-/// Within a worker with each part of measuring on and off; the others as a user gets them, and bare.
+/// Within a worker all settings; on the other paths the default and bare.
 fn paths() -> Vec<Path> {
     let mut paths = Vec::new();
     for ((name, options, tokens), settings) in [
@@ -71,7 +71,7 @@ impl Path {
         format!("{} --tokens {}", self.options, self.tokens)
     }
 
-    /// Tells whether one thread does it all.
+    /// True if one thread does all the work.
     fn is_alone(self) -> bool {
         self.name == SAME_WORKER.0
     }
@@ -97,7 +97,7 @@ fn queue_and_call(messages: u32) {
     }
 }
 
-/// The peer within a worker: what one writes without thinking of cost.
+/// The peer within a worker: a runtime as one writes it without thinking of cost.
 fn sketch(messages: u32) {
     struct RingNode {
         state: Mutex<u64>,
@@ -126,7 +126,7 @@ fn message(criterion: &mut Criterion) {
     for path in paths() {
         group.bench_function(path.figure(), |bencher| {
             bencher.iter_custom(|messages| {
-                // A run has at least some thousand messages; criterion begins with one.
+                // Criterion begins with one message, but a run needs some thousand.
                 let enough = messages.clamp(10_000, u64::from(u32::MAX));
                 path.travel(enough as u32).mul_f64(messages as f64 / enough as f64)
             });
@@ -136,7 +136,7 @@ fn message(criterion: &mut Criterion) {
     compare();
 }
 
-/// Everything in turn, in ns a message, as multiples of the limits.
+/// Measures all contenders in turn, in ns per message, and prints multiples of the limits.
 fn compare() {
     let messages = f64::from(MESSAGES);
     let paths = paths();

@@ -1,8 +1,8 @@
-//! How fast do chunks migrate between the ranks of one process?
+//! Measures how fast chunks migrate between the ranks of one process.
 //!
-//! Every chunk comes to a sync, goes to the other rank (`rotate`), and comes to the next. The limit is what a channel
-//! needs to hand as many boxes from thread to thread, the line to stay below a copy of the chunk's numbers: both are
-//! timed in the same run. With `wire` the chunks are encoded and decoded on the way, as between processes.
+//! Every chunk comes to a sync, migrates to the other rank (`rotate`), and comes to the next sync. The limit is the
+//! time of a channel for as many boxes from thread to thread. Migration should take less time than a copy of the
+//! chunk's numbers. Both are timed in the same run. With `wire` chunks are encoded and decoded, as between processes.
 
 #![expect(clippy::print_stderr, reason = "a benchmark reports to the person who started it")]
 
@@ -18,7 +18,7 @@ use caribou_benches::{Contender, in_turn, seconds};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const ROUNDS: usize = 7;
-/// Syncs of a run, at each of which everybody moves; of a run that encodes everybody.
+/// Syncs of a run, at each of which all chunks move; the same of a run that encodes all chunks.
 const SYNCS: u64 = 40;
 const SYNCS_WIRE: u64 = 4;
 
@@ -43,7 +43,7 @@ fn rotate(load: Load, syncs: u64, wire: bool) -> Report {
     report
 }
 
-/// From the decision until the last chunk landed, us a chunk; the median of the run's syncs.
+/// Time from the decision until the last chunk landed, us per chunk; the median of the run's syncs.
 fn migrate_us(report: &Report) -> f64 {
     let mut costs: Vec<f64> =
         report.syncs.iter().map(|sync| sync.migrate_ns as f64 / 1e3 / sync.moved as f64).collect();
@@ -51,7 +51,7 @@ fn migrate_us(report: &Report) -> f64 {
     costs[costs.len() / 2]
 }
 
-/// From one sync to the next, us a chunk: everything that a sync costs.
+/// Time from one sync to the next, us per chunk: everything that a sync costs.
 fn sync_us(report: &Report) -> f64 {
     let times: Vec<u64> = report.syncs.iter().map(|sync| sync.at_ns).collect();
     let mut gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -59,7 +59,7 @@ fn sync_us(report: &Report) -> f64 {
     gaps[gaps.len() / 2] as f64 / 1e3 / report.syncs[0].moved as f64
 }
 
-/// The limit: us a box through a channel to another thread and, all together, one word back.
+/// The limit: us per box through a channel to another thread, with one message back for all boxes.
 fn hand_over_us(load: Load) -> f64 {
     let (to_other, from_here) = channel::<Box<Vec<f64>>>();
     let (to_here, from_other) = channel();
@@ -111,7 +111,7 @@ fn migrate(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(u64::from(load.chunks)));
         group.bench_function(name, |bencher| {
             bencher.iter_custom(|syncs| {
-                // A run has some syncs at least, so that it is more than its start.
+                // A run has at least four syncs, so that its start does not dominate.
                 let enough = syncs.clamp(4, 4000);
                 let us = sync_us(&rotate(load, enough, false)) * f64::from(load.chunks);
                 Duration::from_secs_f64(us * 1e-6 * syncs as f64)

@@ -1,9 +1,9 @@
-//! What does over-decomposition cost on quiet cores?
+//! Measures the cost of over-decomposition on quiet cores.
 //!
-//! The same five-point stencil on the same 2048 x 2048 plate in the same blocks: as chunks under the runtime, and blocked by
-//! hand in a loop, without messages, measurement or balancing. Blocks of 256 x 256 cells are what a program would have,
-//! smaller ones are nearly all messages. Runs take turns; the ratio is that of the medians. One rank, and as many as there
-//! are vCPUs.
+//! The same five-point stencil runs on the same 2048 x 2048 plate in the same blocks: as chunks under the runtime, and
+//! blocked by hand in a loop, without messages, measurement or balancing. A program would have blocks of 256 x 256
+//! cells; smaller ones are nearly all messages. Runs take turns. The ratio is that of the medians. There is one rank,
+//! or one per vCPU.
 //!
 //! Arguments select edges of blocks, such as `16 64`.
 
@@ -43,7 +43,7 @@ fn chunks(edge: usize, ranks: usize, lb: &str) -> f64 {
     (complete_ns[iterations as usize - 1] - complete_ns[WARM_UP as usize - 1]) as f64 * 1e-9
 }
 
-/// Seconds for the same by hand.
+/// Seconds for the same plate by hand.
 fn blocks(edge: usize, threads: usize) -> f64 {
     let mut blocks = HandBlocked::new(shape(edge));
     blocks.run(threads, WARM_UP);

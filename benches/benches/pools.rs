@@ -1,9 +1,9 @@
-//! What does a policy cost a pool of iterations of a microsecond, on a quiet machine?
+//! Measures the cost of a policy for a pool of iterations of a microsecond, on a quiet machine.
 //!
-//! The limit is two threads that execute half of the iterations each and ask nobody. Each policy executes the same on one
-//! rank of two workers, and on two ranks of one, in turn with the limit. Besides the ratio of the times, which is as noisy
-//! as the machine, each line has what the runtime measured itself: the time of workers in the policy, and their time with
-//! nothing to execute, both as a part of all their time.
+//! The limit is two threads that execute half of the iterations each, without a policy. Each policy executes the same
+//! on one rank of two workers, and on two ranks of one, in turn with the limit. The ratio of the times is as noisy as
+//! the machine. So each line also has two times that the runtime measured, as parts of all worker time: the time of
+//! workers in the policy, and their time with nothing to execute.
 
 #![expect(clippy::print_stderr, reason = "a benchmark reports to the person who started it")]
 
@@ -31,7 +31,7 @@ fn execute(sum: &mut u64, range: Range<u64>) {
     }
 }
 
-/// Seconds that two threads take which share the iterations equally.
+/// Seconds of two threads that share the iterations equally.
 fn limit() -> f64 {
     let vcpus = caribou::machine::vcpus();
     seconds(|| {

@@ -1,6 +1,6 @@
-//! What does it cost to leave the process?
+//! Measures the cost of messages between processes.
 //!
-//! Two processes of an MPI job, chunks on each, against raw MPI between the same processes, in turn in one run:
+//! Two processes of an MPI job have chunks. Their messages are compared with raw MPI between the same processes:
 //!
 //! | question | raw MPI | Caribou |
 //! |---|---|---|
@@ -9,16 +9,17 @@
 //! | exchange, small messages both ways | 64 `MPI_Isend` and 64 `MPI_Irecv` at a time, on both sides | 128 chunks pass 128 tokens on, each to a chunk of the other process |
 //! | 1 MiB, one way | `MPI_Send` and `MPI_Recv`, there and back | an `Arc<Vec<u8>>` in a message, there and back |
 //!
-//! The first question is that of `ring --chunks 2 --placement round-robin`, the third that of `ring --chunks 128
-//! --tokens 128 --placement round-robin`: a message that is one of many costs its chunk a turn of its own there, where the
-//! second hands 1024 to a chunk that is running already.
+//! The command `ring --chunks 2 --placement round-robin` measures the first question. The third is the same with
+//! `--chunks 128 --tokens 128`: there each message costs a separate run of its chunk. In the second question 1024
+//! messages go to a chunk that is running already.
 //!
 //! Caribou's chunks are measured and profiled as by default, and then neither.
 //!
-//! Started plainly it starts itself again under `mpirun -n 2` (another launcher with its options: `MPIRUN`). Under
-//! `tools/hosts` the two are on different hosts, where messages leave in batches, and the figures are named after that. An argument selects
-//! one question: `latency`, `rate`, `exchange` or `large`. With `brief` rounds are many and short, a few ms each: on a
-//! machine that others use some are undisturbed, and the fastest of each contender are compared.
+//! Started without a launcher, the benchmark starts itself again under `mpirun -n 2` (`MPIRUN` names another launcher
+//! with its options). Under `tools/hosts` the processes are on different hosts, where messages leave in batches; the
+//! figures are then named `hosts.*`. An argument selects one question: `latency`, `rate`, `exchange` or `large`. With
+//! `brief`, rounds are many and short, a few ms each. On a shared machine some of them are undisturbed, so the fastest
+//! are compared.
 
 #![expect(clippy::print_stdout, reason = "a benchmark reports to who started it")]
 
@@ -35,7 +36,7 @@ use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Equivalenc
 use serde::{Deserialize, Serialize};
 
 const ROUNDS: usize = 9;
-/// Brief rounds, and the part of the others' length that they have.
+/// Number of brief rounds, and how many times shorter they are.
 const ROUNDS_BRIEF: usize = 99;
 const BRIEF: u32 = 50;
 const TRIPS: u32 = 20_000;
@@ -44,13 +45,13 @@ const BURST: u32 = 1024;
 const HOPS: u32 = 2_000;
 const LARGE_TRIPS: u32 = 200;
 const LARGE_BYTES: usize = 1 << 20;
-/// Raw sends that are under way together.
+/// Raw sends that are in flight together.
 const WINDOW: usize = 64;
 
-/// Chunks, and tokens, where messages go both ways: so many that a window of them is on its way in each direction.
+/// Chunks, and tokens, where messages go both ways: a window of them is on its way in each direction.
 const CHUNKS: u32 = 2 * WINDOW as u32;
 
-/// One of the chunks. What is asked for comes from chunk 0, which counts and keeps the time.
+/// One of the chunks. Chunk 0 sends the requests, counts and measures the time.
 #[derive(Serialize, Deserialize)]
 struct Side {
     job: Job,
@@ -73,7 +74,7 @@ enum Message {
     Ping(u64),
     Item(u64),
     Heard,
-    /// So many hops are left.
+    /// The number of hops that are left.
     Token(u32),
     Arrived,
     Load(#[serde(with = "caribou::bulk")] Arc<Vec<u8>>),
@@ -83,7 +84,7 @@ fn is_asked(word: &str) -> bool {
     std::env::args().skip(1).any(|argument| argument == word)
 }
 
-/// A round's length, which is this unless it is brief.
+/// The length of a round: `usual`, or a part of it with `brief`.
 fn length(usual: u32) -> u32 {
     if is_asked("brief") { usual / BRIEF } else { usual }
 }
@@ -105,7 +106,7 @@ impl Side {
         Side { job, begun_ns: 0, left, heard: 0 }
     }
 
-    /// Chunk 0 sends the next, or ends the run.
+    /// Sends the next message of chunk 0, or ends the run.
     fn next(&mut self, load: Option<Arc<Vec<u8>>>, ctx: &mut Ctx<'_, Self>) {
         if self.left == 0 {
             let took_ns = ctx.elapsed_ns() - self.begun_ns;
@@ -174,7 +175,7 @@ impl Chunk for Side {
     }
 }
 
-/// Seconds that a job takes. Only rank 0 knows.
+/// Seconds that a job takes; 0 except on rank 0.
 fn chunks(runtime: &mut Runtime, config: &Config, job: Job) -> f64 {
     let took_ns = Arc::new(AtomicU64::new(0));
     let report = runtime.run(config, |setup| {
@@ -185,7 +186,7 @@ fn chunks(runtime: &mut Runtime, config: &Config, job: Job) -> f64 {
     took_ns.load(Ordering::Relaxed) as f64 / 1e9
 }
 
-/// Seconds that so many raw messages take there and back.
+/// Seconds for `trips` raw messages there and back.
 fn raw_trips<T: Equivalence + Clone>(world: &SimpleCommunicator, message: &mut [T], trips: u32) -> f64 {
     let other = world.process_at_rank(1 - world.rank());
     world.barrier();
@@ -202,7 +203,7 @@ fn raw_trips<T: Equivalence + Clone>(world: &SimpleCommunicator, message: &mut [
     })
 }
 
-/// Seconds that as many raw messages take as one chunk sends the other, one call each.
+/// Seconds for as many raw messages as one chunk sends the other, one call each.
 fn raw_rate(world: &SimpleCommunicator) -> f64 {
     let other = world.process_at_rank(1 - world.rank());
     let mut items = [0u64; WINDOW];
@@ -231,7 +232,7 @@ fn raw_rate(world: &SimpleCommunicator) -> f64 {
     })
 }
 
-/// Seconds that as many raw messages take as the chunks exchange, one call each.
+/// Seconds for as many raw messages as the chunks exchange, one call each.
 fn raw_exchange(world: &SimpleCommunicator) -> f64 {
     let other = world.process_at_rank(1 - world.rank());
     let (sent, mut come) = ([0u64; WINDOW], [0u64; WINDOW]);
@@ -323,7 +324,7 @@ fn print(what: &str, name: &str, [raw, default, bare]: [Quartiles; 3]) {
     }
 }
 
-/// The rate of what takes so many ns; of a spread the low end is the high one's.
+/// Converts ns to millions per second. The low end of the rate comes from the high end of the time.
 fn million_a_second(ns: Quartiles) -> Quartiles {
     let rate = |ns: f64| 1e3 / ns;
     Quartiles { median: rate(ns.median), low: rate(ns.high), high: rate(ns.low), least: rate(ns.high) }

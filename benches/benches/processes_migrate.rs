@@ -1,17 +1,17 @@
-//! What does it cost that chunks migrate between processes?
+//! Measures the cost of migration between processes.
 //!
-//! Two processes of an MPI job; at every sync 100 chunks of 512 KiB, 50 of each process, go to the other one:
+//! In two processes of an MPI job, all 100 chunks of 512 KiB (50 per process) go to the other process at every sync:
 //!
-//! | question | beside it, in turn in one run | Caribou |
+//! | question | compared with, in turn in one run | Caribou |
 //! |---|---|---|
-//! | bandwidth | the same 50 MiB as raw messages, 50 `MPI_Isend` and `MPI_Irecv` on both sides, from and to the same memory each time | from the decision until all have landed; numbers in an `Arc<Vec<f64>>`, sent from where they lie, and in a `Vec<f64>`, which is copied first |
-//! | delay | there is nobody else | a halo every 50 us meanwhile, there and back: how long the slowest of 100 takes. Of those only during which neither process waited for its vCPU for 0.1 ms |
+//! | bandwidth | the same 50 MiB as raw messages, 50 `MPI_Isend` and `MPI_Irecv` on both sides, from and to the same memory each time | from the decision until all have landed; numbers in an `Arc<Vec<f64>>`, sent in place, and in a `Vec<f64>`, which is copied first |
+//! | delay | nothing | a halo every 50 us meanwhile, there and back: the time of the slowest of 100. Only halos count during which neither process waited for its vCPU for 0.1 ms |
 //!
-//! Raw MPI's memory is touched before; a chunk arrives in memory of its own, which the kernel may have to provide. The
-//! pages that it did provide are told too (minor faults of both processes, a chunk).
+//! Raw MPI's memory is touched before. A chunk arrives in new memory, which the kernel may have to provide. The number
+//! of these pages is printed, too (minor faults of the first process, per chunk that it receives).
 //!
-//! Started plainly it starts itself again under `mpirun -n 2` (another launcher for one host, with its options: `MPIRUN`). An argument selects one question:
-//! `bandwidth` or `delay`.
+//! Started without a launcher, the benchmark starts itself again under `mpirun -n 2` (`MPIRUN` names another launcher
+//! for one host, with its options). An argument selects one question: `bandwidth` or `delay`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark reports to who started it")]
 
@@ -32,36 +32,36 @@ const ROUNDS: usize = 7;
 const CHUNKS: u32 = 100;
 const CHUNK_BYTES: usize = 512 * 1024;
 const SYNCS: u64 = 12;
-/// Halos of a run in which nobody moves, which lasts about as long.
+/// Halos of a run without migration, which lasts about as long.
 const HALOS_STILL: usize = 4000;
-/// A process that waited longer for its vCPU was disturbed; one that sleeps always waits a little when it wakes, ns.
+/// A process that waited longer for its vCPU was disturbed, ns. A process that sleeps waits a little whenever it wakes.
 const WAITED_MAX_NS: u64 = 100_000;
-/// Between two halos, ns.
+/// Time between two halos, ns.
 const PERIOD_NS: u64 = 50_000;
 
-/// The way of a halo there and back.
+/// The trip of a halo there and back.
 struct Trip {
     sent_ns: u64,
     took_ns: u64,
-    /// Neither process waited long for its vCPU meanwhile.
+    /// True if neither process waited long for its vCPU meanwhile.
     undisturbed: bool,
 }
 
 type Trips = Arc<Mutex<Vec<Trip>>>;
 
-/// One of a pair: the first sends halos in time and computes in between, the second sends them back.
+/// One of two chunks. The first sends halos in time and computes in between, the second sends them back.
 #[derive(Default, Serialize, Deserialize)]
 struct Neighbour {
-    /// After so many the run ends, if nothing else ends it.
+    /// The run ends after this number of halos; `None` if something else ends it.
     halos: Option<usize>,
     next_ns: u64,
-    /// The time that this process had waited for its vCPU when it sent last, ns.
+    /// Time for which this process had waited for its vCPU at its last send, ns.
     waited_ns: u64,
-    /// The time that the other had waited for its vCPU when it was heard of last, ns.
+    /// Time for which the other process had waited for its vCPU at its last answer, ns.
     other_waited_ns: u64,
 }
 
-/// A halo, and the time that both processes had waited for their vCPUs by the last look before it was due.
+/// A halo, and the times for which both processes had waited for their vCPUs at the last check before it was due.
 #[derive(Serialize, Deserialize)]
 struct Sent {
     at_ns: u64,
@@ -73,7 +73,7 @@ struct Sent {
 enum Halo {
     Compute,
     There(Sent),
-    /// With the time that the other has waited.
+    /// With the time for which the other process has waited, ns.
     Back(Sent, u64),
 }
 
@@ -97,7 +97,7 @@ impl Chunk for Neighbour {
                 if self.next_ns <= now_ns {
                     let waited_ns = std::mem::replace(&mut self.waited_ns, waited_ns());
                     let other_waited_ns = self.other_waited_ns;
-                    // Those that are overdue leave together: each is one that a neighbour would wait for.
+                    // Overdue halos leave together, because a neighbour would wait for each of them.
                     for at_ns in (self.next_ns..=now_ns).step_by(PERIOD_NS as usize) {
                         ctx.send(1, Halo::There(Sent { at_ns, waited_ns, other_waited_ns }));
                         self.next_ns = at_ns + PERIOD_NS;
@@ -124,7 +124,7 @@ impl Chunk for Neighbour {
     }
 }
 
-/// Everybody goes to the other process at every sync.
+/// Moves all chunks to the other process at every sync.
 fn rotate<H: Holder>(runtime: &mut Runtime, config: &Config) -> Report {
     let report = runtime.run(config, |setup| {
         setup.array(CHUNKS, |_| Nomad::<H>::new(SYNCS, CHUNK_BYTES));
@@ -132,7 +132,7 @@ fn rotate<H: Holder>(runtime: &mut Runtime, config: &Config) -> Report {
     report.expect("the run ends")
 }
 
-/// The same while halos are exchanged, or halos alone: the slowest of 100 that left while chunks migrated, us.
+/// Exchanges halos, during migrations if `migrates`. Returns the slowest of 100 that left meanwhile, us.
 fn slowest_of_100_us(runtime: &mut Runtime, config: &Config, migrates: bool) -> f64 {
     let trips = Trips::default();
     let report = runtime.run(config, |setup| {
@@ -155,7 +155,7 @@ fn slowest_of_100_us(runtime: &mut Runtime, config: &Config, migrates: bool) -> 
     took_ns.get(slowest).map_or(0.0, |&took_ns| took_ns as f64 / 1e3)
 }
 
-/// Seconds of a sync from its decision until all chunks have landed; the median of a run. Only rank 0 knows.
+/// Seconds of a sync from its decision until all chunks have landed; the median of a run. Only rank 0 has syncs.
 fn migrate_s(report: &Report) -> f64 {
     let mut took_ns: Vec<u64> = report.syncs.iter().map(|sync| sync.migrate_ns).collect();
     took_ns.sort_unstable();
@@ -181,7 +181,7 @@ fn raw_exchange_s(world: &SimpleCommunicator, sent: &[Vec<f64>], come: &mut [Vec
     Quartiles::of(took).median
 }
 
-/// Time that this thread was ready to run and did not, ns. (The only worker is the thread that the process began with.)
+/// Time for which this thread was ready to run and did not, ns. The only worker is the main thread.
 fn waited_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     stat.split_whitespace().nth(1).and_then(|waited| waited.parse().ok()).unwrap_or(0)

@@ -1,12 +1,12 @@
-//! What do the programs show that a person starts?
+//! Measures what a user gets from the released programs.
 //!
-//! The programs themselves, as released, in turn, with the options that the README names:
+//! The programs run in turn, with the options that the README names:
 //!
 //! | question | contenders |
 //! |---|---|
 //! | `balance`: what does balancing save? | `stencil2d`, `none` and `refine`: undisturbed, beside a neighbour that comes and goes or stays, under a CPU quota |
-//! | `pool`: how near is a pool to the capacity left to it? | `montecarlo` beside a neighbour that comes and goes, three policies |
-//! | `profile`: what does a crate get that does not copy our release profile? | `ring`, built with ours and with Cargo's |
+//! | `pool`: how near is a pool to the capacity that is left? | `montecarlo` beside a neighbour that comes and goes, three policies |
+//! | `profile`: how fast is a crate without our release profile? | `ring`, built with our profile and with Cargo's |
 //!
 //! An argument selects one question. A quota needs writable control groups.
 
@@ -20,7 +20,7 @@ use serde_json::Value;
 const ROUNDS: usize = 5;
 const POOL_ROUNDS: usize = 3;
 const RING_ROUNDS: usize = 15;
-/// Before and after: a machine that slows down meanwhile is not taken for a loss.
+/// `none` runs before and after, so that a machine that slows down meanwhile does not count as a loss.
 const PLATE: &str = "--grid 4096 --chunk 256 --ranks 2 --compare none,refine,none";
 /// Disturbances, each with the iterations of a run. `demonstration` is what `stencil2d` runs without options.
 const PLATES: [(&str, &str); 4] = [
@@ -33,7 +33,7 @@ const PHOTONS: &str = "--histories 12000000 --ranks 1 --workers 2 --compare stat
      --neighbour 0:10-30 --neighbour 0:50-80";
 const POLICIES: [&str; 3] = ["static", "ruper", "leases"];
 
-/// `ring` as a crate gets it that leaves Cargo's own release profile alone; `tools/figures` builds it.
+/// `ring` in a crate with Cargo's own release profile; `tools/figures` builds it.
 const RING_WITH_DEFAULT_PROFILE: &str = "../default-profile/release/ring";
 
 fn say(name: &str, unit: &str, what: &str, values: Vec<f64>) {
@@ -42,8 +42,8 @@ fn say(name: &str, unit: &str, what: &str, values: Vec<f64>) {
     figure(name, unit, what, spread);
 }
 
-/// Seconds without balancing, in the mean of a run before and one after, and with it; and the part that balancing saves, in
-/// percent.
+/// Seconds without balancing (the mean of a run before and one after), seconds with balancing, and the part that
+/// balancing saves, in percent.
 fn balance() {
     let mut measured = PLATES.map(|_| Vec::new());
     for _ in 0..ROUNDS {
@@ -78,7 +78,7 @@ fn pool() {
     }
 }
 
-/// ns a message, by default and bare, with our profile and with Cargo's.
+/// ns per message, by default and bare, with our profile and with Cargo's.
 fn profile() {
     let builds = [("ours", "ring"), ("cargo", RING_WITH_DEFAULT_PROFILE)];
     let mut names = Vec::new();

@@ -1,10 +1,9 @@
-//! What does it cost to start?
+//! Measures the cost of starting a run, and the memory of an empty chunk.
 //!
-//! A run whose only chunk exits at once, and a pool of one iteration: threads are started and pinned, vCPUs are
-//! measured, and all is taken down again. The limit is as many threads that do nothing.
+//! A run with one chunk that exits at once, and a pool of one iteration, start and pin threads, measure vCPUs, and end
+//! again. The limit is as many threads that do nothing.
 //!
-//! And what does a chunk hold that holds nothing? A million of them are started, and the last looks at the memory of the
-//! process.
+//! For the memory, a million empty chunks are started. The last one reads the memory of the process.
 
 #![expect(clippy::print_stderr, reason = "a benchmark reports to the person who started it")]
 
@@ -51,7 +50,7 @@ fn threads() -> f64 {
     seconds(|| thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(|| ())))))
 }
 
-/// Holds nothing. The last to start ends the run with what the process holds.
+/// An empty chunk. The last one to start ends the run with the memory of the process.
 #[derive(Serialize, Deserialize)]
 struct Tiny;
 
@@ -72,14 +71,14 @@ impl Chunk for Tiny {
     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
 }
 
-/// Memory that the process holds.
+/// Memory of the process, bytes.
 fn resident_bytes() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells it");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has a line");
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number of kB") * 1024.0
 }
 
-/// Bytes that a chunk takes that holds nothing.
+/// Bytes per empty chunk.
 fn chunk_bytes() -> f64 {
     let before = resident_bytes();
     let report = caribou::run(Config::default().ranks(1), |setup| {
@@ -90,7 +89,7 @@ fn chunk_bytes() -> f64 {
 }
 
 fn main() {
-    // First, while nothing that was freed can be used again.
+    // This comes first, while no freed memory can be used again.
     let bytes = Quartiles::of(vec![chunk_bytes()]);
     eprintln!("bytes of memory that each of a million chunks takes that hold nothing: {bytes:.0}");
     figure("start.chunk-bytes", "B", "a chunk that holds nothing", bytes);

@@ -1,10 +1,10 @@
-//! How long does each strategy take to decide, from 10^3 to 10^6 chunks, and what does it achieve?
+//! Measures how long each strategy takes to decide, for 10^3 to 10^6 chunks, and what it achieves.
 //!
-//! A rank holds a hundred chunks. The limit is a sort of the same loads, timed in the same run: no strategy that
-//! looks at chunks in order of load can be faster, one that leaves most chunks alone can. (The loads of the ramp
-//! come in order, so that its sort is a mere scan.) After the timings of a size, one line a strategy gives its time
-//! as a multiple of the sort's, the maximum over the average completion time after it, and the part of the chunks
-//! that it moves.
+//! Each rank holds 100 chunks. The limit is a sort of the same loads, timed in the same run. A strategy that visits
+//! chunks in order of load cannot be faster; one that leaves most chunks alone can. (The loads of the ramp come in
+//! order, so its sort is a mere scan.) After the timings of a size, one line per strategy has three numbers: its time
+//! over that of the sort, the maximum over the average completion time after it, and the part of the chunks that it
+//! moves.
 
 #![expect(clippy::print_stderr, reason = "a benchmark reports to the person who started it")]
 

@@ -1,8 +1,8 @@
-//! What does the layer of supersteps cost?
+//! Measures the cost of the layer of supersteps.
 //!
-//! Jacobi's method on a dense system: in supersteps on two ranks, under `equal` and under the default, and by hand: two
-//! threads on the same vCPUs that share x, and meet twice in a step at a barrier at which they spin. Same rows, same
-//! kernel, same memory; the same answer, which is asserted.
+//! Jacobi's method solves a dense system in supersteps on two ranks, under `equal` and under the default policy, and by
+//! hand. By hand, two threads on the same vCPUs share x, and meet twice per step at a barrier at which they spin. Rows,
+//! kernel and memory are the same, and so is the answer, which is asserted.
 
 #![expect(clippy::print_stderr, reason = "a benchmark reports to the person who started it")]
 
@@ -19,7 +19,7 @@ const ROUNDS: usize = 11;
 /// Equations, and steps of a run.
 const SIZES: [(usize, u64); 4] = [(500, 8000), (1000, 2000), (2000, 500), (4000, 200)];
 
-/// The diagonal is the size and all else is 0.5; x is all ones.
+/// A matrix with its size on the diagonal and 0.5 elsewhere. The solution is all ones.
 struct Jacobi {
     size: usize,
     steps: u64,
@@ -78,7 +78,7 @@ impl Supersteps for Jacobi {
     }
 }
 
-/// The steps in supersteps: seconds, and x.
+/// Runs the steps in supersteps. Returns seconds and x.
 fn in_supersteps(size: usize, steps: u64, lb: &str) -> (f64, Vec<f64>) {
     let config = Config::default().ranks(2).lb(lb).expect("it is listed");
     let outcome = caribou::supersteps(&config, Jacobi { size, steps }).expect("nothing is wrong");
@@ -90,7 +90,7 @@ fn in_supersteps(size: usize, steps: u64, lb: &str) -> (f64, Vec<f64>) {
 struct Barrier(AtomicU64);
 
 impl Barrier {
-    /// Waits for the `time`-th meeting, from 1.
+    /// Waits for the `time`-th meeting, counted from 1.
     fn wait(&self, time: u64) {
         self.0.fetch_add(1, Ordering::AcqRel);
         while self.0.load(Ordering::Acquire) < 2 * time {
@@ -99,7 +99,7 @@ impl Barrier {
     }
 }
 
-/// The same steps by hand.
+/// Runs the same steps by hand.
 fn by_hand(size: usize, steps: u64) -> (f64, Vec<f64>) {
     let (x, barrier, took) = (RwLock::new(vec![0.0; size]), Barrier::default(), Mutex::new(0.0));
     thread::scope(|scope| {

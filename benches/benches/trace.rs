@@ -1,16 +1,16 @@
-//! What does it cost to record a run?
+//! Measures the cost of recording a run.
 //!
-//! The same program with nothing recorded, and with the profile that is kept by default or a full trace, in pairs. Its
-//! chunks are measured in any case:
+//! The same program runs in pairs: with nothing recorded, and with the default profile or a full trace. Its chunks are
+//! measured in any case:
 //!
 //! | program | what it shows |
 //! |---|---|
-//! | `coarse`: a stencil in 256 chunks of 256 x 256 cells | what a program with handlers of some 10 us pays |
-//! | `fine`: the same in chunks of 16 x 16 cells | what one pays whose chunks are much too small |
-//! | `ring`: a message a handler, and nothing else | ns a message |
+//! | `coarse`: a stencil in 256 chunks of 256 x 256 cells | the cost for a program with handlers of some 10 us |
+//! | `fine`: the same in chunks of 16 x 16 cells | the cost for a program with chunks that are much too small |
+//! | `ring`: one message per handler, and nothing else | ns per message |
 //!
-//! A trace is written by the workers themselves, so all it costs is in there, system calls included. Traces go to a
-//! directory in `TMPDIR` and are removed; where that is slow to write, so is the trace.
+//! The workers themselves write a trace, so all its cost is included, with system calls. Traces go to a directory in
+//! `TMPDIR` and are removed. If that is slow to write, so is the trace.
 //!
 //! Half a percent is less than the noise of most machines: `cargo bench --bench trace -- 200` makes 200 pairs.
 
@@ -32,7 +32,7 @@ use harness::{Program, RunContext};
 
 const ROUNDS: usize = 15;
 
-/// The record that is kept.
+/// What is recorded.
 #[derive(Clone, Copy)]
 enum Recorded {
     Nothing,
@@ -45,13 +45,13 @@ impl Recorded {
         !matches!(self, Recorded::Nothing)
     }
 
-    /// A configuration that records this, a trace in `directory`.
+    /// A configuration that records this, with a trace in `directory`.
     fn config(self, directory: &Path) -> Config {
         let config = Config::default().profile(self.keeps_profile());
         if matches!(self, Recorded::Trace) { config.trace(directory) } else { config }
     }
 
-    /// The program that records this, a trace in `directory`.
+    /// The command for a `ring` that records this, with a trace in `directory`.
     fn ring(self, directory: &Path) -> Command {
         let switch = if self.keeps_profile() { "on" } else { "off" };
         let mut ring = program("ring", &format!("--tokens 4 --profile {switch}"));
@@ -62,7 +62,7 @@ impl Recorded {
     }
 }
 
-/// A directory for traces, which go with it.
+/// A directory for traces. Dropping it removes them.
 struct Directory {
     path: PathBuf,
     runs: Cell<u32>,
@@ -74,7 +74,7 @@ impl Directory {
         Directory { path, runs: Cell::new(0) }
     }
 
-    /// Runs with a directory of its own.
+    /// Calls `run` with a new directory.
     fn run(&self, run: impl FnOnce(&Path) -> f64) -> f64 {
         let number = self.runs.replace(self.runs.get() + 1);
         let here = self.path.join(number.to_string());
@@ -142,7 +142,7 @@ fn compare(rounds: usize, name: &str, unit: &str, run: impl Fn(Recorded, &Path) 
 
 fn main() {
     build(&["ring"]);
-    // Cargo says `--bench` as well.
+    // Cargo also passes `--bench`.
     let rounds = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(ROUNDS);
     eprintln!(
         "medians [quartiles] of {rounds} pairs; more by the median of pairs, and where that is in 19 of 20 cases;"

@@ -1,16 +1,16 @@
-//! Two workers that steal, or two ranks that migrate?
+//! Compares two workers that steal with two ranks that migrate.
 //!
-//! The same program on two vCPUs, as one rank of two workers and as two ranks of one worker, in turn; after `--` on as many
-//! as `--vcpus` says, with about as much more work:
+//! The same program runs on two vCPUs, as one rank of two workers and as two ranks of one worker, in turn. The option
+//! `--vcpus N` (after `--`) makes it run on N vCPUs, with about as much more work:
 //!
 //! | program | what could decide |
 //! |---|---|
-//! | `even`: a stencil of 2048 x 2048 cells in chunks of 256 x 256 | a worker keeps its chunks in its cache if nobody steals |
-//! | `drifting`: the work of a chunk grows and shrinks slowly | the past tells the next phase: migration can follow |
-//! | `erratic`: the work of a chunk is drawn anew each step, a few steps are long | the past tells nothing; only stealing sees it |
+//! | `even`: a stencil of 2048 x 2048 cells in chunks of 256 x 256 | a worker keeps its chunks in its cache if none are stolen |
+//! | `drifting`: the work of a chunk grows and shrinks slowly | the past predicts the next phase, so migration can follow |
+//! | `erratic`: the work of a chunk is random in each step, a few steps are long | the past predicts nothing, so only stealing helps |
 //! | `chatty`: a ring of chunks that only send | queues shared by two workers against rings between two ranks |
 //!
-//! `drifting` and `erratic` meet at the end of each step: everybody waits for the slowest.
+//! In `drifting` and `erratic` all chunks wait for the slowest one at the end of each step.
 
 #![expect(clippy::print_stderr, reason = "a benchmark reports to the person who started it")]
 
@@ -156,7 +156,7 @@ fn chatty(layout: Layout) -> f64 {
     ns_per_message(&mut program("ring", &options))
 }
 
-/// As many vCPUs as `--vcpus` says.
+/// The number of vCPUs from `--vcpus`, or 2.
 fn vcpus() -> u32 {
     let mut arguments = std::env::args().skip_while(|argument| argument != "--vcpus").skip(1);
     arguments

@@ -1,5 +1,5 @@
-//! The distance between two vCPUs: the least that a message between threads costs. The hypervisor decides, and may
-//! decide anew.
+//! Measures the distance between two vCPUs, the least cost of a message between threads. The hypervisor chooses it and
+//! may change it.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use crate::seconds;
 /// Round trips below this are between near vCPUs: on one socket, if not on one core.
 pub const NEAR_NS: f64 = 200.0;
 
-/// ns for a cache line from a thread on the first vCPU of this process to one on its last, and back.
+/// Time of a cache line from a thread on the first vCPU of this process to a thread on its last one and back, ns.
 ///
 /// # Panics
 /// If a thread cannot be started.
@@ -45,7 +45,7 @@ pub fn round_trip_ns(trips: u64) -> f64 {
     })
 }
 
-/// Spins until the other thread has stored `value`; gives way if it does not seem to run.
+/// Spins until the other thread has stored `value`, and yields now and then in case that thread does not run.
 fn await_value(place: &AtomicU64, value: u64) {
     let mut turns = 0u32;
     while place.load(Ordering::Acquire) != value {

@@ -1,5 +1,5 @@
-//! The figures that the documents name: a bench adds what it measured to the file that the variable `FIGURES` names,
-//! which `tools/figures` then puts into `benches/figures.csv`. Without the variable nothing is written.
+//! Records the figures that the documents name. A benchmark appends each measurement to the file in the variable
+//! `FIGURES`, and `tools/figures` puts it into `benches/figures.csv`. Without the variable nothing is written.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -15,7 +15,7 @@ const TRIPS: u64 = 20_000;
 /// Adds a figure: its name, the unit it is written in, and what was switched on or compared.
 ///
 /// # Panics
-/// If the file cannot be written: a figure that is silently missing would be an old one for ever.
+/// If the file cannot be written: without an error, an old figure would stay.
 pub fn figure(name: &str, unit: &str, what: &str, spread: Quartiles) {
     if let Some(path) = std::env::var_os("FIGURES") {
         add(Path::new(&path), &line(name, unit, what, spread, distance_ns()));

@@ -1,14 +1,14 @@
-//! A benchmark of two processes: started plainly, it starts itself again as a job.
+//! Runs a benchmark of two processes. Started without a launcher, the benchmark starts itself again as a job.
 
 use std::process::{Command, ExitCode};
 
 use caribou::{Config, Launch};
 
-/// The status by which a launcher says that it cannot run here: that of `tools/hosts`.
+/// The exit code of a launcher that cannot run here, as of `tools/hosts`.
 const SKIPPED: i32 = 77;
 
-/// Lets the two processes of a job `measure`; started plainly, starts this program again with the same arguments as a job of
-/// two: by `mpirun -bind-to core`, or what `MPIRUN` says instead, a launcher and its options, which then binds as it likes.
+/// Runs `measure` in both processes of a job. Started without a launcher, starts this program again with the same
+/// arguments, by `mpirun -bind-to core -n 2`, or by the launcher and options in `MPIRUN`, which then binds as it likes.
 ///
 /// # Panics
 /// If it was started as a job of more or fewer processes, or the environment is wrong.

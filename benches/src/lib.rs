@@ -1,7 +1,7 @@
-//! Shared pieces of the benchmarks: contenders that are timed in turn, how far their times spread, and what the runtime
-//! itself measures meanwhile.
+//! Provides what the benchmarks share: contenders that are timed in turn, the spread of their times, and what the
+//! runtime measures meanwhile.
 //!
-//! A time means little on a machine whose speed changes from second to second; a ratio of two times taken in turn does.
+//! A time means little on a machine with a speed that changes from second to second. A ratio of two times in turn does.
 #![forbid(unsafe_code)]
 
 pub mod distance;
@@ -16,12 +16,12 @@ use std::time::Instant;
 
 use caribou::Config;
 
-/// The measurements of the runtime in a run: both parts share one clock reading a message.
+/// What the runtime measures in a run. Both parts share one clock reading per message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Tells whether the cost of chunks is measured.
+    /// Whether the cost of chunks is measured.
     pub measure: bool,
-    /// Tells whether a profile of each worker's time is kept.
+    /// Whether a profile of each worker's time is kept.
     pub profile: bool,
 }
 
@@ -30,7 +30,7 @@ impl Setting {
     pub const DEFAULT: Setting = Setting { measure: true, profile: true };
     /// Nothing is measured at all.
     pub const BARE: Setting = Setting { measure: false, profile: false };
-    /// All there are.
+    /// All settings.
     pub const ALL: [Setting; 4] = [
         Setting::DEFAULT,
         Setting { measure: true, profile: false },
@@ -38,7 +38,7 @@ impl Setting {
         Setting::BARE,
     ];
 
-    /// A word for it.
+    /// The name of the setting.
     #[must_use]
     pub fn name(self) -> &'static str {
         match (self.measure, self.profile) {
@@ -49,14 +49,14 @@ impl Setting {
         }
     }
 
-    /// The options of `ring` that switch this on, and nothing else.
+    /// The options of `ring` for exactly this setting.
     #[must_use]
     pub fn options(self) -> String {
         let switch = |on| if on { "on" } else { "off" };
         format!("--measure {} --profile {}", switch(self.measure), switch(self.profile))
     }
 
-    /// `config` with this switched on, and nothing else.
+    /// `config` with exactly this setting.
     #[must_use]
     pub fn of(self, config: Config) -> Config {
         config.measure(self.measure).profile(self.profile)
@@ -100,8 +100,8 @@ pub fn all_in_turn(rounds: usize, contenders: &mut [Contender<'_>]) -> Vec<Quart
     measured.into_iter().map(Quartiles::of).collect()
 }
 
-/// Two contenders, run in pairs that take turns in who is first: what one leaves behind, such as pages to be written,
-/// then falls on both.
+/// Runs two contenders in pairs, and alternates which one is first. What one leaves behind, such as pages to be
+/// written, then falls on both.
 ///
 /// # Panics
 /// If `rounds` is 0.
@@ -139,7 +139,7 @@ pub fn in_pairs(rounds: usize, mut one: Contender<'_>, mut other: Contender<'_>)
 pub struct Pairs {
     /// The first contender.
     pub one: Quartiles,
-    /// The second.
+    /// The second contender.
     pub other: Quartiles,
     /// The median of the second over the first of a pair.
     pub ratio: f64,
@@ -152,19 +152,19 @@ pub struct Pairs {
 pub struct Quartiles {
     /// The middle one.
     pub median: f64,
-    /// A quarter is below.
+    /// A quarter of the values is below.
     pub low: f64,
-    /// A quarter is above.
+    /// A quarter of the values is above.
     pub high: f64,
-    /// None is below: of times, what the machine does while its other users rest.
+    /// The least. Of times, it shows the machine while its other users rest.
     pub least: f64,
 }
 
 impl Quartiles {
-    /// The spread of these.
+    /// The median and the quartiles of `values`.
     ///
     /// # Panics
-    /// If there are none.
+    /// If `values` is empty.
     #[must_use]
     pub fn of(mut values: Vec<f64>) -> Quartiles {
         values.sort_by(f64::total_cmp);

@@ -1,15 +1,15 @@
-//! A chunk that does nothing but move.
+//! Defines a chunk that does nothing but migrate.
 
 use caribou::bulk::Numbers;
 use caribou::{Chunk, Ctx, Reducer, Target, Values};
 use serde::{Deserialize, Serialize};
 
-/// What can hold a chunk's numbers.
+/// Types that can hold a chunk's numbers.
 pub trait Holder: Numbers<f64> + From<Vec<f64>> + Send + 'static {}
 
 impl<H: Numbers<f64> + From<Vec<f64>> + Send + 'static> Holder for H {}
 
-/// Comes to so many syncs, then ends the run.
+/// Comes to `syncs` syncs, then ends the run.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "H: Holder")]
 pub struct Nomad<H> {
@@ -19,7 +19,7 @@ pub struct Nomad<H> {
 }
 
 impl<H: Holder> Nomad<H> {
-    /// A chunk of about so many bytes.
+    /// A chunk of about `bytes` bytes that comes to `syncs` syncs.
     pub fn new(syncs: u64, bytes: usize) -> Nomad<H> {
         Nomad { syncs, numbers: vec![1.0; bytes / size_of::<f64>()].into() }
     }

@@ -1,11 +1,11 @@
-//! The programs that a person starts, as released: built here, run with options, and asked for the numbers they write.
+//! Builds and runs the released programs, and reads the numbers that they write.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
-/// Builds programs as this benchmark is built, where they are not up to date.
+/// Builds programs as this benchmark is built, unless they are up to date.
 ///
 /// # Panics
 /// If they cannot be built.
@@ -23,7 +23,7 @@ fn folder() -> PathBuf {
     me.ancestors().nth(2).expect("it is in target/release/deps").to_owned()
 }
 
-/// A released program by its name, or by its path from their folder, with options and nothing that is set in the environment.
+/// A released program by its name or its path from their folder, with options and without `CARIBOU_*` variables.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "what is set is left out, and not read")]
 pub fn program(name: &str, options: &str) -> Command {
@@ -36,10 +36,10 @@ pub fn program(name: &str, options: &str) -> Command {
     program
 }
 
-/// The numbers that a program writes.
+/// Runs a program and returns the numbers that it writes.
 ///
 /// # Panics
-/// If it cannot be run, or fails.
+/// If the program cannot be run, or fails.
 pub fn numbers(program: &mut Command) -> Value {
     let json = std::env::temp_dir().join(format!("caribou-bench-{}.json", std::process::id()));
     let output = program.arg("--json").arg(&json).output();
@@ -50,7 +50,7 @@ pub fn numbers(program: &mut Command) -> Value {
     serde_json::from_slice(&numbers).expect("programs write JSON")
 }
 
-/// One of them.
+/// One number by its name.
 ///
 /// # Panics
 /// If there is none of that name.
@@ -59,7 +59,7 @@ pub fn number(of: &Value, name: &str) -> f64 {
     of[name].as_f64().unwrap_or_else(|| panic!("there is no number {name} in {of}"))
 }
 
-/// Nanoseconds that a message takes by `ring`.
+/// Nanoseconds per message by `ring`.
 #[must_use]
 pub fn ns_per_message(ring: &mut Command) -> f64 {
     number(&numbers(ring), "ns_per_message")

@@ -1,7 +1,7 @@
-//! Programs that are arrays of chunks: their interface to the harness, and one run.
+//! Implements [`Shape`] for programs that are arrays of chunks. [`run`] makes one run of such a program.
 //!
-//! A chunk tells the [`Observers`] when the first iteration begins, the number of iterations that are complete on all ranks
-//! (which it learns by a reduction), and, at the end, its part of the result.
+//! Chunks report to the [`Observers`] the start of the first iteration, each number of iterations that all ranks have
+//! completed (which chunks find by a reduction), and at the end their parts of the result.
 
 mod observers;
 mod syncs;
@@ -21,20 +21,20 @@ use super::program::{RunContext, Total};
 use super::shape::Shape;
 use super::times::Times;
 
-/// Chunks that talk to each other, and stay where they are between two syncs.
+/// The shape of programs of chunks that send each other messages. Chunks migrate at syncs or in balancing windows.
 #[derive(Clone, Copy, Debug)]
 pub struct Array;
 
 /// The options of arrays.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ArrayOptions {
-    /// When chunks are balanced: auto, while they run, when it is likely to pay; a time such as 100ms, while they run,
-    /// measured once in it; a number of iterations, at syncs with that many between two (0 for never) [default:
+    /// When to balance chunks: auto (while they run, when it is likely to pay), a TIME such as 100ms (while they run,
+    /// measured once in that time), or a number of ITERATIONS between two syncs (0 for never) [default:
     /// CARIBOU_LB_PERIOD, then auto]
     #[arg(long, value_name = "ITERATIONS|auto|TIME", value_parser = str::parse::<Period>)]
     pub period: Option<Period>,
-    /// Let that rank compute FACTOR times slower, as on a slower vCPU: its kernel, and the loop by which the runtime
-    /// measures speed; repeatable
+    /// Make that rank compute FACTOR times slower, as on a slower vCPU: both its kernel and the loop that measures its
+    /// speed; repeatable
     #[arg(long, value_name = "RANK:FACTOR", value_parser = SlowSpec::parse)]
     pub slow: Vec<SlowSpec>,
 }
@@ -90,8 +90,8 @@ impl Shape for Array {
     }
 }
 
-/// Makes one run of what `set_up` describes: in all `chunks` chunks, each of which delivers a part of type `T` at the end.
-/// Returns the parts, of which there are none but in the process of rank 0, and only where the result is to be compared.
+/// Makes one run of `chunks` chunks, which `set_up` adds to the runtime. Each chunk delivers one part of type `T` at
+/// the end. Returns the parts in the process of rank 0 if results are compared, else an empty list.
 ///
 /// # Errors
 /// Those of the runtime.

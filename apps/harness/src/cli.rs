@@ -1,4 +1,4 @@
-//! The command line as all programs here treat it: one line for a fault, exit code 2, lists of strategies.
+//! Parses the command line of every program. A fault becomes one line and exit code 2.
 
 use clap::error::ErrorKind;
 use clap::{Arg, Parser};
@@ -16,7 +16,7 @@ pub fn parse<T: Parser>(arguments: impl IntoIterator<Item = std::ffi::OsString>)
         let negative = argument.get_action().takes_values() && !argument.is_positional();
         argument.allow_negative_numbers(negative)
     };
-    // So that a number below 0 is a wrong value, and no unknown option.
+    // A number below 0 is then reported as a wrong value, not as an unknown option.
     let mut command = T::command().mut_args(options);
     let matches = command.try_get_matches_from_mut(arguments);
     let parsed = matches.and_then(|matches| T::from_arg_matches(&matches));
@@ -29,7 +29,7 @@ pub fn parse<T: Parser>(arguments: impl IntoIterator<Item = std::ffi::OsString>)
     })
 }
 
-/// The first paragraph of clap's explanation and its tip, in one line, with a way on.
+/// Joins the first paragraph of clap's message and its tip into one line that ends with a hint to `--help`.
 fn one_line(text: &str) -> String {
     let mut paragraphs = text.split("\n\n").map(|paragraph| {
         paragraph.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
@@ -42,7 +42,7 @@ fn one_line(text: &str) -> String {
     escape_control(&format!("{line}; --help lists the options"))
 }
 
-/// The strategies of the list given to `--compare`, by the rule of [`split_list`].
+/// Splits the list of strategies given to `--compare`, by the rule of [`split_list`].
 ///
 /// # Errors
 /// [`Error::Usage`] when a strategy has no name.
@@ -74,7 +74,7 @@ mod tests {
             (&["--gird", "5", "--must", "1"][..], "'--grid'"),
             (&["--grid", "x", "--must", "1"], "invalid value 'x' for '--grid <GRID>'"),
             (&["--grid", "-1", "--must", "1"], "invalid value '-1' for '--grid <GRID>'"),
-            // Of an escape sequence clap leaves nothing.
+            // Clap removes escape sequences.
             (&["--grid", "1\u{1b}[31m", "--must", "1"], "invalid value '1' for"),
             (&[], "not provided: --must"),
             (&["stray", "--must", "1"], "'stray'"),

@@ -1,4 +1,5 @@
-//! From a command line to a summary: which runs to make, making them one after the other, checking them.
+//! Runs a program once per strategy, compares each result with the serial reference, and reports all runs in a
+//! [`Summary`]. [`main`](crate::main) calls it with the parsed command line.
 
 use caribou::config::Period;
 use caribou::{Config, Launch};
@@ -23,17 +24,17 @@ use super::times::Times;
 type FactsOf<P> = <<P as Program>::Shape as Shape>::Facts;
 type Last<P> = Option<<P as Program>::Result>;
 
-/// What came of a comparison.
+/// The runs of a comparison.
 struct ComparisonResult<P: Program> {
-    /// The runs that ended well.
+    /// The runs that succeeded.
     runs: Vec<Run<FactsOf<P>>>,
-    /// What the last of them computed.
+    /// The result of the last of these runs.
     last: Last<P>,
     /// The first error.
     failed: Option<Error>,
 }
 
-/// The runs that were asked for. Everything is checked when one of these exists: only the runs themselves can still fail.
+/// The runs that a command line asks for. [`prepare`](Self::prepare) checks all else: only runs can still fail.
 #[derive(Debug)]
 pub struct Comparison<P> {
     program: P,
@@ -41,13 +42,13 @@ pub struct Comparison<P> {
     /// A configuration for each run, in order; at least one.
     configs: Vec<Config>,
     options: Options,
-    /// The name of a run in its progress, if it is not its strategy's.
+    /// The name of each run in its progress lines; `None` for the name of its strategy.
     label: Option<String>,
 }
 
 impl<P: Program> Comparison<P> {
-    /// Checks a command line. `bare` means that there were no options, which makes it a demonstration if the program gives
-    /// one.
+    /// Checks a command line. `bare` means that it has no options. The runs are then the demonstration, if the [program
+    /// has one](Program::DEMONSTRATES).
     ///
     /// # Errors
     /// [`Error::Usage`] or [`Error::Runtime`], naming the option or variable that cannot be met.
@@ -58,7 +59,7 @@ impl<P: Program> Comparison<P> {
         let launch = config.launch();
         let (ranks, workers) = P::Shape::size(&config);
         let ranks = launch::ranks(launch, options.ranks, ranks, workers)?;
-        // Every run has as many, also where a quota comes meanwhile.
+        // Fixed here, so that all runs have the same numbers even if a CPU quota changes between two runs.
         let config = if launch == Launch::Alone { config.ranks(ranks).workers(workers) } else { config };
         let program = P::new(own, Conditions { ranks, launch, checks: options.check })?;
         let total = program.total();
@@ -71,7 +72,7 @@ impl<P: Program> Comparison<P> {
             step: FactsOf::<P>::STEP,
             total,
             ranks,
-            // Under mpirun also the default is the run's to choose, and told in its report.
+            // Under mpirun the runtime chooses the default when a run starts. The report of the run holds the number.
             workers: (launch == Launch::Alone).then_some(workers),
             disturbances: Disturbances { slowed: P::Shape::slowed(&of_shape), ..options.disturbances() },
             machine: Machine::detect(),
@@ -99,14 +100,14 @@ impl<P: Program> Comparison<P> {
         Ok(Self { program, experiment, configs, options, label: None })
     }
 
-    /// The same, whose runs are called so where their progress is shown.
+    /// Sets the name of the runs in their progress lines.
     #[must_use]
     pub fn labelled(self, label: String) -> Self {
         Self { label: Some(label), ..self }
     }
 
-    /// Makes the runs, and tells what came out on standard output and in the files that were asked for. Of several processes
-    /// all call this, and one tells. Where a run fails, those before it are told all the same.
+    /// Makes the runs and reports them on standard output and in the requested files. All processes of a job call this,
+    /// and one of them reports. If a run fails, the runs before it are still reported.
     ///
     /// # Errors
     /// Those of [`run`](Self::run), or [`Error::Output`], naming a file that cannot be written.
@@ -126,7 +127,7 @@ impl<P: Program> Comparison<P> {
         let results = result.as_ref().map(|result| self.program.results(result)).unwrap_or_default();
         let note = self.afterword().filter(|_| failed.is_none());
         let note = note.map(|note| format!("{note}\n")).unwrap_or_default();
-        // One of them may find no room: the others are told all the same.
+        // If one output fails, for instance on a full disk, the others are still written.
         let said = print(&format!("{results}{}{}\n{note}", table(&summary), sentence(&summary)));
         let contents =
             file.zip(result.as_ref()).map(|(file, result)| file.write(&self.program.contents(result)));
@@ -143,12 +144,12 @@ impl<P: Program> Comparison<P> {
         result.and_then(|result| self.program.lacks(result)).map_or(Ok(()), |lack| Err(Error::Lacking(lack)))
     }
 
-    /// Makes the runs. Of several processes all call this; the summary is whole in the one that speaks. Beside it is what the
-    /// last run computed.
+    /// Makes the runs. Returns their summary and the result of the last one. All processes of a job call this. The
+    /// summary is complete only in the process that prints ([`Launch::speaks`]).
     ///
     /// # Errors
-    /// [`Error::Differs`] with `--check` when a result is wrong; the runtime's own when a run cannot go on; that of a
-    /// disturbance that could not be had.
+    /// [`Error::Differs`] with `--check` when a result is wrong; the runtime's error when a run cannot go on; the error
+    /// of a disturbance that the system refused.
     pub fn run(&self) -> Result<(Summary<FactsOf<P>>, Last<P>), Error> {
         let ComparisonResult { runs, last, failed } = self.make();
         failed.map_or_else(|| Ok((self.summary(runs), last)), Err)
@@ -156,8 +157,8 @@ impl<P: Program> Comparison<P> {
 
     /// Makes the runs, until one cannot go on.
     ///
-    /// An error in one process alone waits until all runs are made, because the others know nothing of it and count on
-    /// this one; and so does a result that is wrong.
+    /// An error of one process alone is returned after all runs, because the other processes do not have this error and
+    /// wait for this process. A wrong result is also returned after all runs.
     fn make(&self) -> ComparisonResult<P> {
         let launch = self.experiment.launch;
         let reference = (self.options.check && launch.speaks()).then(|| self.program.reference());
@@ -227,7 +228,7 @@ impl<P: Program> Comparison<P> {
         format!("{} on {ranks}{workers}: {} {}{period}.", self.program.title(), total.count, total.unit)
     }
 
-    /// The last words after the result, if any.
+    /// The line after all results, if any.
     fn afterword(&self) -> Option<&'static str> {
         if self.options.check {
             return Some("Every run ended with the serial program's result, bit for bit.");
@@ -236,9 +237,9 @@ impl<P: Program> Comparison<P> {
     }
 }
 
-/// Turns options that were all left out into the demonstration: the middle of each run has a neighbour on the last rank's
-/// vCPU, and the strategy has to beat the one that moves nothing. With one rank there is nowhere to move work to, so it is
-/// one quiet run.
+/// Sets the options of the demonstration: a neighbour shares the vCPU of the last rank in the middle three fifths of
+/// each run, and the strategy is compared with the one that moves nothing. With one rank nothing can move, so the
+/// demonstration is then one run without a neighbour.
 fn demonstrate<S: Shape>(options: &mut Options, ranks: u32, steps: u32, config: &Config) {
     if ranks < 2 {
         return;

@@ -1,7 +1,6 @@
-//! Disturbances on purpose: busy neighbours, CPU quotas and slow ranks.
-//!
-//! This file is pure: it parses the options and says what acts when. The processes are in `neighbour`, the control groups
-//! in `quota`, slow kernels in `slow`; `director` makes them come and go, beside the threads that `workers` finds.
+//! Parses the options for disturbances (busy neighbours, CPU quotas, slow ranks) and computes which of them act in
+//! which iterations. A *neighbour* is a busy process on the vCPU of a rank. The *injector* applies the disturbances
+//! during a run. This file does no IO; its submodules do.
 
 pub(crate) mod injector;
 pub mod neighbour;
@@ -13,29 +12,29 @@ use serde::Serialize;
 
 const NEIGHBOUR_FORM: &str = "expected RANK[:FROM-TO][:DUTY] or RANK:random:SEED";
 
-/// `RANK[:FROM-TO][:DUTY]`: a busy process beside a rank, during some iterations. `RANK:random:SEED`: one that comes and
-/// goes at random in time.
+/// `RANK[:FROM-TO][:DUTY]`: a busy process beside a rank, during some iterations. `RANK:random:SEED`: a process that is
+/// busy and quiet in turns, for random times.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NeighbourSpec {
-    /// Whose vCPU it shares.
+    /// The neighbour runs on the vCPU of this rank's worker 0.
     pub rank: u32,
     /// Starts when this many iterations are complete.
     pub from: u32,
     /// Ends when this many iterations are complete; `None` for the whole run.
     pub to: Option<u32>,
-    /// The part of the vCPU it asks for, above 0 and up to 1.
+    /// The part of the vCPU that the neighbour wants, above 0 and at most 1.
     pub duty: f64,
-    /// The seed of its [schedule](lb_strategies::virtual_time::OnOff), which begins when its process does; `None` if it is
-    /// busy all the time.
+    /// The seed of its [schedule](lb_strategies::virtual_time::OnOff), which begins when the process starts; `None` for
+    /// a neighbour that is always busy.
     pub seed: Option<u64>,
 }
 
 /// `RANK:PERCENT`: a limit on the CPU time of a rank's workers, for the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QuotaSpec {
-    /// Whose workers are limited.
+    /// The rank.
     pub rank: u32,
-    /// The part of its vCPUs they may use, above 0 and below 1.
+    /// The part of its vCPUs that the workers may use, above 0 and below 1.
     pub share: f64,
 }
 
@@ -48,7 +47,7 @@ pub struct SlowSpec {
     pub factor: f64,
 }
 
-/// Everything done to a run.
+/// All disturbances of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Disturbances {
     /// Busy neighbours.
@@ -68,9 +67,9 @@ pub struct Window {
     pub to: u32,
     /// The disturbances that act, in words.
     pub label: String,
-    /// True where anything acts at all.
+    /// True if any disturbance acts.
     pub disturbed: bool,
-    /// True where a neighbour comes and goes at random, so that no run settles.
+    /// True if a neighbour has a random schedule. Iteration times then never settle.
     #[serde(skip)]
     pub random: bool,
 }
@@ -87,7 +86,7 @@ impl NeighbourSpec {
     /// ```
     ///
     /// # Errors
-    /// A sentence that says which part was not understood.
+    /// A sentence that names the wrong part.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parts = text.split(':');
         let rank = parse_rank(parts.next().unwrap_or_default())?;
@@ -114,7 +113,7 @@ impl NeighbourSpec {
         Ok(spec)
     }
 
-    /// Tells if it runs during `iteration`.
+    /// True if the neighbour runs during `iteration`.
     #[must_use]
     pub fn acts(&self, iteration: u32) -> bool {
         self.from <= iteration && self.to.is_none_or(|to| iteration < to)
@@ -125,7 +124,7 @@ impl QuotaSpec {
     /// Reads `RANK:PERCENT`.
     ///
     /// # Errors
-    /// A sentence that says which part was not understood.
+    /// A sentence that names the wrong part.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (rank, percent) = rank_and_number(text, "expected RANK:PERCENT as in 1:50")?;
         match percent.trim_end_matches('%').parse::<f64>() {
@@ -141,7 +140,7 @@ impl SlowSpec {
     /// Reads `RANK:FACTOR`.
     ///
     /// # Errors
-    /// A sentence that says which part was not understood.
+    /// A sentence that names the wrong part.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (rank, factor) = rank_and_number(text, "expected RANK:FACTOR as in 1:1.5")?;
         match factor.parse::<f64>() {
@@ -152,19 +151,19 @@ impl SlowSpec {
 }
 
 impl Disturbances {
-    /// Tells whether there are any that act on vCPUs.
+    /// True if a disturbance acts on vCPUs: a neighbour or a quota.
     #[must_use]
     pub fn need_vcpus(&self) -> bool {
         !(self.neighbours.is_empty() && self.quotas.is_empty())
     }
 
-    /// Tells if nothing is done to the run.
+    /// True if there is no disturbance.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.need_vcpus() && self.slowed.is_empty()
     }
 
-    /// The run cut where neighbours come or go, in order, without gaps. Quotas are told of if they held.
+    /// Cuts the run where neighbours start or end, in order and without gaps. Labels name quotas only if `quotas_held`.
     #[must_use]
     pub fn windows(&self, iterations: u32, quotas_held: bool) -> Vec<Window> {
         let ends = self.neighbours.iter().flat_map(|spec| [Some(spec.from), spec.to]).flatten();

@@ -1,4 +1,4 @@
-//! Errors of a program of this package, sorted by what the user can do about it.
+//! Defines the errors of all programs, their exit codes, and which processes of a job have them.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ pub enum Error {
     /// An option that cannot be met: change the command line.
     #[error("{0}")]
     Usage(String),
-    /// An output that was lost on the way, on a full disk for instance: make room.
+    /// An output that could not be written, on a full disk for instance: make room.
     #[error("cannot write {}: {source}", path.display())]
     Output {
         /// The path as it was given.
@@ -32,7 +32,7 @@ pub enum Error {
         /// The system's answer.
         source: std::io::Error,
     },
-    /// A neighbour was asked for beside a worker that has no vCPU to itself: the neighbour would disturb all of them.
+    /// A neighbour was requested beside a worker that is not pinned to one vCPU. It would disturb all workers.
     #[error("--neighbour needs a vCPU for each worker: worker 0 of rank {rank} is not pinned to one")]
     NotPinned {
         /// The rank.
@@ -50,7 +50,7 @@ pub enum Error {
         /// How it ended.
         status: std::process::ExitStatus,
     },
-    /// A neighbour was stopped, by a signal: as of one that was killed.
+    /// A neighbour was stopped by a signal: the run was not disturbed as requested. Try again.
     #[error(
         "the neighbour of rank {rank} was stopped for a time, seen after {completed} steps: the run was not disturbed as asked"
     )]
@@ -63,10 +63,10 @@ pub enum Error {
     /// The runtime could not start the run, or could not go on with it.
     #[error(transparent)]
     Runtime(#[from] caribou::Error),
-    /// No error: help or the list of strategies was asked for, instead of a run.
+    /// Not an error: help or the list of strategies was requested instead of a run.
     #[error("{0}")]
     Listed(String),
-    /// The result is not what was asked for: ask for less, or for more time.
+    /// The result lacks a part of the request: request less, or allow more time.
     #[error("{0}")]
     Lacking(String),
     /// The result is wrong: never the user's fault.
@@ -74,7 +74,7 @@ pub enum Error {
     Differs {
         /// The strategy that ran.
         lb: String,
-        /// The cells that differ.
+        /// The first difference, in words.
         difference: String,
     },
 }
@@ -98,16 +98,16 @@ impl Error {
         }
     }
 
-    /// Tells if every process of a job has this error when one has it.
+    /// True if every process of a job has this error when one process has it.
     ///
-    /// All read the same command line, and a run ends with an error on all ranks. But when a rank is lost, each remaining
-    /// process reports what it knows, and what a system refuses it refuses one process.
+    /// All processes read the same command line, and a run ends with an error on all ranks. But when a rank is lost,
+    /// each remaining process reports its own observation, and a refusal of the system concerns only one process.
     #[must_use]
     pub fn is_known_to_all(&self) -> bool {
         match self {
             Self::Usage(_) | Self::Listed(_) | Self::Lacking(_) => true,
             Self::Runtime(error) => {
-                // Of processes that cannot meet, this may be the only one.
+                // If the processes of a job cannot connect, this process may be the only one.
                 let alone =
                     matches!(error, caribou::Error::Config { setting, .. } if setting == "CARIBOU_PROCESSES");
                 !alone && !matches!(error, caribou::Error::RankLost { .. } | caribou::Error::System { .. })

@@ -1,6 +1,5 @@
-//! One run of a program under disturbances.
-//!
-//! It does not know the program: the program is a closure that records its steps in a clock.
+//! Makes one run of a program under disturbances: the program on the caller's thread, the disturbance injector on
+//! another. The program is a closure that records its steps in an [`IterationClock`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -24,33 +23,33 @@ pub struct Experiment {
     pub steps: u32,
     /// The name of a step.
     pub step: &'static str,
-    /// All there is to do, for the bar.
+    /// The work of a run, for the progress line.
     pub total: Total,
     /// Ranks.
     pub ranks: u32,
-    /// Workers of each rank; `None` where the run chooses.
+    /// Workers of each rank; `None` if the runtime chooses when the run starts.
     pub workers: Option<u32>,
     /// Disturbances of each run.
     pub disturbances: Disturbances,
     /// The machine it runs on.
     pub machine: Machine,
-    /// The way the process was started: with all ranks in it, or as one of them.
+    /// How the process was started: with all ranks in it, or as one of them.
     pub launch: Launch,
 }
 
-/// The end of a run under disturbances.
+/// The result of a run under disturbances.
 #[derive(Debug)]
 pub struct DisturbedRun<T> {
     /// The value that the program returned.
     pub outcome: T,
-    /// True if every quota asked for was in force.
+    /// True if every requested quota was in force.
     pub quotas_held: bool,
     /// The clock in which the program recorded its steps.
     pub clock: Arc<IterationClock>,
 }
 
 impl Experiment {
-    /// Checks that every disturbance has a rank to disturb, and, where all ranks are in this process, every worker a vCPU.
+    /// Checks that each disturbance has an existing rank, begins before the end, and finds a vCPU per worker.
     ///
     /// # Errors
     /// [`Error::Usage`], naming the option.
@@ -82,7 +81,7 @@ impl Experiment {
         if self.disturbances.neighbours.is_empty() { Ok(()) } else { self.check_room() }
     }
 
-    /// Several processes may be on several hosts: whether there is room then shows when their workers take their seats.
+    /// The processes of a job may be on several hosts, so only the pinning of their workers shows if there is room.
     fn check_room(&self) -> Result<(), Error> {
         let (Launch::Alone, Some(workers)) = (self.launch, self.workers) else { return Ok(()) };
         if self.machine.has_room_for(self.ranks, workers) {
@@ -95,15 +94,15 @@ impl Experiment {
         )))
     }
 
-    /// Runs `program` with the strategy `lb`, which it gets only as a name to show.
+    /// Runs `program` under the disturbances. `lb` is its name in the progress lines.
     ///
-    /// `program` must record every step in the clock; it runs on this thread. Of several processes each calls this.
+    /// `program` runs on this thread and must record every step in the clock. Each process of a job calls this.
     ///
     /// # Errors
-    /// The program's own, or [`Error::System`] and [`Error::NotPinned`] when a neighbour or a quota could not be had.
+    /// The error of `program`, or of a neighbour or a quota: [`Error::System`], [`Error::NotPinned`] and the like.
     ///
     /// # Panics
-    /// If `program` fails.
+    /// If `program` panics.
     pub fn run<T>(
         &self,
         lb: &str,
@@ -117,7 +116,7 @@ impl Experiment {
                 director.follow(|| over.load(SeqCst)).map(|()| director.quotas_hold())
             };
             let directing = thread::Builder::new().name("director".to_owned()).spawn_scoped(scope, direct);
-            // The director waits for the end, also for a bad one.
+            // A panic must also end the injector.
             let ran = catch_unwind(AssertUnwindSafe(|| program(&clock)));
             over.store(true, SeqCst);
             let directed = match directing {
@@ -125,7 +124,7 @@ impl Experiment {
                     director.thread().unpark();
                     director.join().unwrap_or_else(|panic| resume_unwind(panic))
                 }
-                // Others count on this process, so the program ran all the same.
+                // Other processes need this process in the run, so the program ran without an injector.
                 Err(source) => Err(Error::System { what: "a thread for the director".to_owned(), source }),
             };
             (ran.unwrap_or_else(|panic| resume_unwind(panic)), directed)
@@ -135,12 +134,12 @@ impl Experiment {
             true => launch::agree_on_disturbances(self.launch, directed.as_ref().err()),
             false => Ok(()),
         };
-        // First its own.
+        // An error of this process goes before the disagreement that follows from it.
         let quotas_held = directed?;
         agreed.map(|()| DisturbedRun { outcome, quotas_held, clock })
     }
 
-    /// Tells if it is this process that has, and disturbs, that rank.
+    /// True if this process has `rank`, and so disturbs it.
     #[must_use]
     pub fn is_here(&self, rank: u32) -> bool {
         match self.launch {

@@ -1,7 +1,8 @@
-//! The moments at which iterations were complete, on all ranks.
+//! Records the time at which each iteration is complete on all ranks. The disturbance injector reads these times to
+//! start and stop neighbours.
 //!
-//! The program records, from whichever worker learns it; the director reads along to start and stop neighbours in time.
-//! Recording is two stores and a load: it must not show in an iteration of a millisecond.
+//! Any worker of the program may record. Recording takes two atomic writes and one read, so that it does not show in an
+//! iteration of a millisecond.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -13,7 +14,7 @@ pub struct IterationClock {
     start_ns: AtomicU64,
     complete_ns: Box<[AtomicU64]>,
     completed: AtomicU32,
-    /// The director wants to be woken when this many iterations are complete.
+    /// The number of complete iterations at which `record` wakes the injector.
     alarm: AtomicU32,
     director: OnceLock<Thread>,
 }
@@ -31,19 +32,19 @@ impl IterationClock {
         }
     }
 
-    /// The first iteration begins now; the time before is setup.
+    /// Records the begin of the first iteration. The time before it is setup.
     pub fn record_start(&self, now_ns: u64) {
         self.start_ns.store(now_ns, SeqCst);
     }
 
-    /// `completed` iterations are now complete everywhere; called once for each number.
+    /// Records that `completed` iterations are complete on all ranks. Called once for each number.
     ///
     /// # Panics
     /// If `completed` is zero or more than the run has.
     pub fn record(&self, completed: u32, now_ns: u64) {
         self.complete_ns[completed as usize - 1].store(now_ns, SeqCst);
         self.completed.fetch_max(completed, SeqCst);
-        // Either we see the director's alarm here, or it sees our count after setting it: both are sequentially consistent.
+        // All accesses are `SeqCst`: either this load sees the alarm, or the injector sees the count after setting it.
         if completed >= self.alarm.load(SeqCst)
             && let Some(director) = self.director.get()
         {
@@ -63,14 +64,14 @@ impl IterationClock {
         self.complete_ns.len() as u32
     }
 
-    /// Asks that the calling thread be unparked when `completed` iterations are complete. Look at
-    /// [`completed`](Self::completed) again before parking. Only one thread may ever call this.
+    /// Makes [`record`](Self::record) unpark the calling thread at `completed` iterations. The caller must read
+    /// [`completed`](Self::completed) again before it parks. Only one thread may ever call this.
     pub fn wake_me_at(&self, completed: u32) {
         self.director.get_or_init(std::thread::current);
         self.alarm.store(completed, SeqCst);
     }
 
-    /// The moments at which the first iteration began and each was complete; shorter than the run if it ended early.
+    /// When the first iteration began and when each was complete; shorter than the run if it ended early.
     #[must_use]
     pub fn times_ns(&self) -> (u64, Vec<u64>) {
         let complete = self.complete_ns.iter().take(self.completed() as usize);

@@ -1,6 +1,5 @@
-//! The start of this process, which decides what it prints: of the processes of an MPI job only the first prints.
-//!
-//! The others are silent but for errors that they alone may know.
+//! Decides which process of an MPI job prints, and checks that all processes were started with the same options. The
+//! first process prints. Each other process prints only errors that it alone may have.
 
 use std::thread;
 use std::time::Duration;
@@ -9,15 +8,14 @@ use caribou::{Config, Launch};
 
 use crate::error::Error;
 
-/// The way this process was started. `CARIBOU_PROCESSES=threads` makes each process one that runs, and speaks, by itself.
+/// How this process was started. With `CARIBOU_PROCESSES=threads` each process runs, and prints, by itself.
 #[must_use]
 pub fn current() -> Launch {
-    // What is wrong with the environment is said where the configuration is used.
+    // [`config`] reports errors in the environment.
     Config::from_env().unwrap_or_default().launch()
 }
 
-/// The configuration, as the environment has it. Processes of a job that were started with other options than the first
-/// make no run together.
+/// The configuration from the environment. A run refuses to start if processes of the job have different options.
 ///
 /// # Errors
 /// [`Error::Runtime`], naming the variable that is wrong.
@@ -31,53 +29,51 @@ fn asked_for(what: &str) -> Result<Config, Error> {
     Ok(Config::from_env()?.agree("what is asked for", what).agree("the command line", options.join(" ")))
 }
 
-/// Makes sure that all processes of the job were asked for a text instead of a run: one that ran would wait for this one.
+/// Checks that all processes of the job print a text instead of running. A process that runs would wait for this one.
 ///
 /// # Errors
-/// [`Error::Runtime`] where another one was started with other options or settings.
+/// [`Error::Runtime`] if another process was started with other options or settings.
 pub fn agree_to_print(launch: Launch) -> Result<(), Error> {
     let Launch::Together { processes: processes @ 2.., .. } = launch else { return Ok(()) };
     meet(asked_for("help or a list")?, processes)
 }
 
-/// Makes sure that a run was disturbed in all processes as it was asked to be: figures of another are worth nothing. Where that
-/// was not so `failed` says why.
+/// Checks that the run was disturbed as requested in all processes, because its figures are worthless otherwise.
+/// `failed` is the error of this process, if any.
 ///
 /// # Errors
-/// [`Error::Runtime`] where it was not so in another.
+/// [`Error::Runtime`] if another process was not disturbed as requested.
 pub fn agree_on_disturbances(launch: Launch, failed: Option<&Error>) -> Result<(), Error> {
     let Launch::Together { processes: processes @ 2.., .. } = launch else { return Ok(()) };
     let how = failed.map_or("as it was asked to be".to_owned(), Error::to_string);
     meet(asked_for("a run")?.agree("how the run was disturbed", how), processes)
 }
 
-/// Lets the processes meet and compare their settings.
+/// Connects the processes and compares their settings.
 fn meet(config: Config, processes: u32) -> Result<(), Error> {
-    // With this number of ranks no run begins.
+    // No run begins, because there are fewer processes than ranks.
     match caribou::run(config.without_checkpoints().lb("none")?.ranks(processes + 1), |_| {}) {
         Err(caribou::Error::Config { .. }) => Ok(()),
         met => Ok(met.map(drop)?),
     }
 }
 
-/// Tells if this process is the one to print `error`.
+/// True if this process prints `error`.
 #[must_use]
 pub fn prints(launch: Launch, error: &Error) -> bool {
     launch.speaks() || !error.is_known_to_all()
 }
 
-/// Waits a moment, before this process ends with an error that another one prints: a launcher ends the whole job when the
-/// first process fails, and the one that speaks is to be heard before.
+/// Waits 200 ms, before this process ends with an error that another process prints. A launcher ends the whole job when
+/// one process fails, and the error must be printed before that.
 pub fn wait_for_printer() {
     thread::sleep(Duration::from_millis(200));
 }
 
-/// The ranks of a program: as many as were asked for; else one per process, or `alone` in a process by itself. Each is to
-/// have `workers` workers.
+/// The number of ranks, each with `workers` workers: the number of processes in a job, else `asked`, else `alone`.
 ///
 /// # Errors
-/// [`Error::Usage`] when another number of processes was started, or the ranks or workers of a process are more than the
-/// runtime has room for.
+/// [`Error::Usage`] if `asked` is not the number of processes, or if ranks and workers are too many for one process.
 pub fn ranks(launch: Launch, asked: Option<u32>, alone: u32, workers: u32) -> Result<u32, Error> {
     let (ranks, here) = match launch {
         Launch::Alone => (asked.unwrap_or(alone), asked.unwrap_or(alone)),

@@ -1,7 +1,7 @@
-//! All that programs share: a command line, runs with one strategy after the other under the same disturbances, the check
-//! against a serial reference, a table, a plot, numbers.
+//! The harness runs a program once per balancing strategy and compares the runs. It gives all programs the same command
+//! line, disturbances, check against a serial reference, table, plot and JSON.
 //!
-//! A program is its computation, its reference and its options; `main` is one line. This one is complete:
+//! A program provides its computation, its serial reference and its options; `main` is one line. A complete program:
 //!
 //! ```
 //! use std::ops::Range;
@@ -55,19 +55,19 @@
 //! assert_eq!(ended, std::process::ExitCode::SUCCESS);
 //! ```
 //!
-//! A program of chunks has the same parts; its `run` calls [`arrays::run`], and its chunks tell the
-//! [`Observers`](arrays::Observers) how far they are, as `stencil2d` does.
+//! A program of chunks has the same parts. Its `run` calls [`arrays::run`], and its chunks report their progress to the
+//! [`Observers`](arrays::Observers), as in `stencil2d`.
 //!
-//! | module | answers |
+//! | module | purpose |
 //! |---|---|
-//! | `program` | the interface of a program to the harness |
-//! | `shape`, [`arrays`], [`pools`], [`supersteps`] | what differs between shapes of programs, and how one of each is run |
-//! | `start`, `options`, `strategies`, [`cli`], [`output`], `log` | the work of every `main`; options, and the places of results and log lines |
-//! | `comparison`, `experiment` | how a program is run once per strategy |
-//! | [`disturbance`] | what disturbs it meanwhile, and when |
-//! | [`launch`] | which of several processes speaks |
-//! | [`memory`], [`machine`] | whether a problem fits |
-//! | [`iteration_clock`], `times`, `summary`, `lost_vcpu` | what happened, as times and as numbers; whether others held the vCPUs |
+//! | `program` | the trait that every program implements |
+//! | `shape`, [`arrays`], [`pools`], [`supersteps`] | what differs between the shapes of programs, and one run of each |
+//! | `start`, `options`, `strategies`, [`cli`], [`output`], `log` | what every `main` does; its options, result files and log lines |
+//! | `comparison`, `experiment` | one run per strategy, each under the same disturbances |
+//! | [`disturbance`] | busy neighbours, CPU quotas and slow ranks |
+//! | [`launch`] | which process of a job prints |
+//! | [`memory`], [`machine`] | whether a problem fits the memory, and the workers the vCPUs |
+//! | [`iteration_clock`], `times`, `summary`, `lost_vcpu` | times of steps and numbers from them; time in which other processes held the vCPUs |
 //! | [`table`], [`plot`], `progress` | output for people |
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Log lines on standard error: warnings, or what `RUST_LOG` asks for (`RUST_LOG=caribou=info` gives a line a sync).
+//! Writes log lines to standard error: warnings, and what `RUST_LOG` adds (`caribou=info`: one line per sync).
 
 use std::io::{Write, stderr};
 
@@ -15,11 +15,11 @@ pub(super) fn start() {
         drop(writeln!(stderr(), "RUST_LOG is none of info, caribou=debug and the like: {error}"));
         Targets::new().with_default(LevelFilter::WARN)
     });
-    // Refused only where a logger is at work already, which is as good.
+    // Fails only if a logger is already installed.
     let _ = tracing_subscriber::registry().with(fmt::layer().with_writer(stderr)).with(levels).try_init();
 }
 
-/// Warnings of everything, and what `asked` says beyond that: a level, or `target=level` with commas between.
+/// Warnings of all targets, changed by `asked`: a level, or `target=level` separated by commas.
 fn levels(asked: &str) -> Result<Targets, ParseError> {
     format!("warn,{asked}").trim_end_matches(',').parse()
 }

@@ -1,8 +1,8 @@
-//! Time in which a rank did not have its vCPU for reasons other than a disturbance of ours. Runs that lost much of it do not
-//! compare, and the reader of a table should know.
+//! Finds the rank that lost the most vCPU time to anything but our own disturbances, and makes a note for the table.
+//! The times of runs that lost much cannot be compared.
 //!
-//! It reads the samples that every rank keeps, with or without a trace. Of a run whose workers share vCPUs it says nothing:
-//! there the program's own workers wait for each other.
+//! The numbers come from the samples that every rank keeps, with or without a trace. Runs whose workers share vCPUs get
+//! no note, because there the program's own workers wait for each other.
 
 use caribou::trace::Sample;
 
@@ -11,16 +11,16 @@ use super::shape::Facts;
 use super::summary::Run;
 use super::times::Times;
 
-/// A loss above this part of the time is told.
+/// A loss above this part of the time is reported.
 const LOST_MIN: f64 = 0.1;
 
-/// The smallest part of the time by which a rank is judged: the rest beside a neighbour may be next to nothing.
+/// A rank is judged only if more than this part of its time was without a neighbour of ours.
 const JUDGED_MIN: f64 = 0.1;
 
-/// A stretch of time, ns.
+/// A time interval, ns since the run began.
 type Stretch = (u64, u64);
 
-/// The line on the rank that lost most in any of the runs; none where no rank lost much.
+/// The note on the rank that lost the largest part of its time in any run; `None` if no rank lost much.
 pub(super) fn note<F: Facts>(runs: &[Run<F>], disturbances: &Disturbances) -> Option<String> {
     let worst =
         runs.iter().filter_map(|run| worst_rank(run, disturbances).map(|(rank, lost)| (run, rank, lost)));
@@ -40,7 +40,7 @@ pub(super) fn note<F: Facts>(runs: &[Run<F>], disturbances: &Disturbances) -> Op
     ))
 }
 
-/// The rank that lost the largest part of its time, and that part, if it is worth a line.
+/// The rank that lost the largest part of its time, and that part, if it is above [`LOST_MIN`].
 fn worst_rank<F: Facts>(run: &Run<F>, disturbances: &Disturbances) -> Option<(u32, f64)> {
     let report = run.facts.run();
     let ranks = report.profiles.iter().filter(|_| report.pinned);
@@ -51,14 +51,14 @@ fn worst_rank<F: Facts>(run: &Run<F>, disturbances: &Disturbances) -> Option<(u3
     shares.filter(|&(_, lost)| lost > LOST_MIN).max_by(|one, other| one.1.total_cmp(&other.1))
 }
 
-/// The stretches in which our neighbours are beside a rank.
+/// The intervals in which our neighbours share the vCPU of a rank.
 fn neighbours(disturbances: &Disturbances, rank: u32, times: &Times) -> Vec<Stretch> {
     let of_rank = disturbances.neighbours.iter().filter(|spec| spec.rank == rank);
     let end_ns = |to: u32| if to < times.steps() { times.completed_ns(to) } else { u64::MAX };
     of_rank.map(|spec| (times.completed_ns(spec.from), spec.to.map_or(u64::MAX, end_ns))).collect()
 }
 
-/// The part of the time that others had the vCPUs, outside of `ours`; without throttled time.
+/// The part of the time outside `ours` in which a rank did not get its vCPUs, without throttled time.
 fn share_lost(samples: &[Sample], ours: &[Stretch]) -> Option<f64> {
     let (mut begin_ns, mut wall_ns, mut lost_ns, mut all_ns) = (0, 0.0, 0.0, 0.0);
     for sample in samples {

@@ -1,25 +1,25 @@
-//! The machine a process sees: its vCPUs, and whether they are enough.
+//! Describes the machine of a process (vCPUs, CPU quota, processor) and checks that its workers fit the vCPUs.
 //!
-//! It measures nothing; how far two vCPUs are from each other a hypervisor does not tell. Which worker sits on which of
-//! them is the runtime's to decide, and told in its report.
+//! Nothing is measured: a hypervisor hides how far two vCPUs are apart. The runtime chooses the vCPU of each worker and
+//! names it in its report.
 
 use serde::Serialize;
 
-/// The facts beside every result.
+/// The facts about the machine in every summary.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
     /// The vCPUs this process may use, by number.
     pub vcpus: Vec<usize>,
-    /// vCPUs' worth of CPU time that control groups allow it; none where there is no quota.
+    /// The CPU quota by control groups, in vCPUs; `None` without a quota.
     pub quota: Option<f64>,
     /// The processor's name, or "unknown".
     pub model: String,
-    /// Tells if the vCPUs share a cache: always "unknown" on a virtual machine.
+    /// Whether the vCPUs share a cache: always "unknown", because a hypervisor hides it.
     pub vcpu_distance: &'static str,
 }
 
 impl Machine {
-    /// Asks the system.
+    /// Reads the facts from the system.
     #[must_use]
     pub fn detect() -> Self {
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -33,7 +33,7 @@ impl Machine {
         }
     }
 
-    /// Tells if there is a vCPU for each worker.
+    /// True if there is a vCPU for each worker.
     #[must_use]
     pub fn has_room_for(&self, ranks: u32, workers: u32) -> bool {
         u64::from(ranks) * u64::from(workers) <= self.vcpus.len() as u64

@@ -1,15 +1,15 @@
-//! Room for a problem in memory, asked for before anything runs: a process that finds out later is killed.
+//! Checks before a run that a problem fits the memory. A process that runs out of memory later is killed.
 
 use caribou::Launch;
 
 use crate::error::Error;
 
-/// Approximate memory of a chunk besides its own data: the memory of the runtime and the allocator for each of a million.
+/// Approximate bytes per chunk besides its own data: what runtime and allocator use, with a million chunks.
 pub const CHUNK_BYTES: u64 = 800;
 
-/// Refuses what needs more memory than there is: `needed` bytes in all for what `options` asks, of which each of several
-/// processes has its part. How many of those share a host is not known here, so it is refused only where not even one
-/// fits.
+/// Refuses a problem that needs more memory than is available: `needed` bytes over all processes. `options` names its
+/// options in the message. The number of processes per host is unknown here, so a problem is refused only if not even
+/// one process fits.
 ///
 /// # Errors
 /// [`Error::Usage`], naming the options.
@@ -33,7 +33,7 @@ fn fits(options: &str, needed: u64, available: Option<u64>) -> Result<(), Error>
     }
 }
 
-/// Both, with as many digits as tell them apart.
+/// Formats both with as many digits as make them differ.
 fn gigabytes(both: [u64; 2]) -> [String; 2] {
     let with = |digits| both.map(|bytes| format!("{:.digits$} GB", bytes as f64 / 1e9));
     (1..9).map(with).find(|[one, other]| one != other).unwrap_or_else(|| with(9))

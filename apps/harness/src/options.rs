@@ -1,4 +1,4 @@
-//! The options that every program here has (strategies, ranks, disturbances, files), and the whole of a command line.
+//! Defines the options that all programs share (strategies, ranks, disturbances, files), and the whole command line.
 
 use std::path::PathBuf;
 
@@ -15,10 +15,10 @@ use super::output::Output;
 use super::program::Program;
 use super::shape::Shape;
 
-/// The options of all programs. What is not given comes from `CARIBOU_*`, then from the program. Where a default is of the
-/// shape, [`Shape::HELP`] tells it.
+/// The options of all programs. An option that is not given comes from its `CARIBOU_*` variable, then from the program.
+/// If a default depends on the shape of program, [`Shape::HELP`] holds the help text.
 #[derive(Clone, Debug, Default, Args)]
-// A program's options may have this name too.
+// Clap names a group after its type, and a program's own options may also be named `Options`.
 #[group(skip)]
 pub struct Options {
     /// Compare every run bit for bit with the serial program; exit code 1 if one differs
@@ -36,36 +36,36 @@ pub struct Options {
     /// Worker threads of each rank
     #[arg(long, value_name = "COUNT", value_parser = count_parser(1..=u32::MAX))]
     pub workers: Option<u32>,
-    /// A busy process on the vCPU of that rank's first worker, for the iterations FROM to TO (of a pool: from
-    /// percent to percent of it), asking for DUTY of that vCPU (0.5 or 50%), or as RANK:random:SEED: busy and quiet
-    /// in turns, for 0.2 to 3 seconds each, at random by seed; repeatable
+    /// Run a busy process on the vCPU of that rank's first worker, from iteration FROM to TO (in a pool: from percent
+    /// to percent), using DUTY of that vCPU (0.5 or 50%); RANK:random:SEED: busy and quiet in turns, for 0.2 to 3
+    /// seconds each, at random by seed; repeatable
     #[arg(long, value_name = "RANK[:FROM-TO][:DUTY]", value_parser = NeighbourSpec::parse)]
     pub neighbour: Vec<NeighbourSpec>,
     /// Limit that rank's workers to PERCENT of their vCPUs, where control groups are writable; repeatable
     #[arg(long, value_name = "RANK:PERCENT", value_parser = QuotaSpec::parse)]
     pub quota: Vec<QuotaSpec>,
-    /// Write checkpoints to DIR, one every TIME (ms, s, m or h), and keep the last COUNT; SIGTERM and SIGUSR1 make one
-    /// at once and end the run with exit code 75 [default: CARIBOU_CHECKPOINT]
+    /// Write a checkpoint to DIR every TIME (ms, s, m or h) and keep the last COUNT; SIGTERM and SIGUSR1 write one at
+    /// once and end the run with exit code 75 [default: CARIBOU_CHECKPOINT]
     #[arg(long, value_name = "DIR[,every=TIME][,keep=COUNT]", value_parser = str::parse::<Checkpoints>)]
     pub checkpoint: Option<Checkpoints>,
-    /// Go on from the newest checkpoint in DIR, or from DIR if it is one; `auto`: from the newest of --checkpoint, or
-    /// from the beginning if there is none [default: CARIBOU_RESTART]
+    /// Restart from DIR if it is a checkpoint, else from the newest one in DIR; `auto`: from the newest of
+    /// --checkpoint, or from the beginning if there is none [default: CARIBOU_RESTART]
     #[arg(long, value_name = "DIR|auto")]
     pub restart: Option<PathBuf>,
-    /// With --checkpoint: end as at SIGTERM when the metadata service of this cloud says that it takes the machine back;
-    /// `auto`: of the first that answers [default: CARIBOU_SPOT]
+    /// With --checkpoint: end as at SIGTERM when the metadata service of this cloud announces the end of the machine;
+    /// `auto`: the first service that answers [default: CARIBOU_SPOT]
     #[arg(long, value_name = "none|auto|aws|gcp|azure", value_parser = str::parse::<Spot>)]
     pub spot: Option<Spot>,
-    /// Plot the time of each iteration (of a pool: of each percent of it)
+    /// Plot the time of each iteration (in a pool: of each percent)
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
-    /// Write the numbers of the table, and all that they are made of
+    /// Write the numbers of the table and the measurements behind them
     #[arg(long, value_name = "FILE.json")]
     pub json: Option<PathBuf>,
 }
 
 impl Options {
-    /// `config`, which comes from the environment, with the options applied.
+    /// Applies the options to `config`, which comes from the environment.
     #[must_use]
     pub fn configure(&self, mut config: Config) -> Config {
         if let Some(workers) = self.workers {
@@ -86,7 +86,7 @@ impl Options {
         config
     }
 
-    /// The error, with the options that were given in the place of their variables.
+    /// Replaces variables in the error by the options that were given instead of them.
     #[must_use]
     pub(super) fn naming_options(&self, error: Error) -> Error {
         let Error::Runtime(caribou::Error::Config { setting, why }) = error else { return error };
@@ -99,14 +99,14 @@ impl Options {
         caribou::Error::Config { setting: naming(setting), why: naming(why) }.into()
     }
 
-    /// Disturbances of each run, but for slow ranks.
+    /// Neighbours and quotas of each run. Slow ranks are options of arrays.
     #[must_use]
     pub fn disturbances(&self) -> Disturbances {
         let (neighbours, quotas) = (self.neighbour.clone(), self.quota.clone());
         Disturbances { neighbours, quotas, slowed: Vec::new() }
     }
 
-    /// The files for the plot and the numbers, open.
+    /// Opens the files for the plot and the numbers.
     ///
     /// # Errors
     /// [`Error::Unwritable`], naming the first that cannot be written.
@@ -118,11 +118,11 @@ impl Options {
 
 /// A whole command line: the options of the program, of its shape, of all programs.
 pub struct CommandLine<P: Program> {
-    /// Of this program.
+    /// The program's options.
     pub own: P::Options,
-    /// Of its shape.
+    /// The options of its shape.
     pub of_shape: <P::Shape as Shape>::Options,
-    /// Of all programs.
+    /// The options of all programs.
     pub shared: Options,
 }
 
@@ -133,7 +133,7 @@ impl<P: Program> CommandFactory for CommandLine<P> {
         let own = P::Options::command().name(P::NAME);
         let (about, long_about) = (own.get_about().cloned(), own.get_long_about().cloned());
         let whole = Options::augment_args(<P::Shape as Shape>::Options::augment_args(own));
-        // Options bring descriptions of their own, which are not the program's.
+        // Adding options also sets the description of their struct, so this restores the program's own.
         let whole = whole.about(Resettable::from(about)).long_about(Resettable::from(long_about));
         <P::Shape as Shape>::HELP
             .iter()

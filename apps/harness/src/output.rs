@@ -1,5 +1,5 @@
-//! Outputs: standard output, and files, which are opened before the run, so that a mistyped path costs a second
-//! and not the whole run.
+//! Writes results to standard output and to files. Files are opened before the run, so that a mistyped path costs a
+//! second and not the whole run.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write, stderr, stdout};
@@ -32,37 +32,37 @@ pub fn print(text: &str) -> Result<(), Error> {
     }
 }
 
-/// Prints notes on standard error before the run. Of several processes one prints them.
+/// Prints a note on standard error. In a job only one process prints it.
 pub fn note(launch: Launch, line: &str) {
     if launch.speaks() {
-        // In one piece, as other processes may be speaking too. A closed stream cannot be told.
+        // One write, because other processes may also print. A closed stream is no reason to stop.
         let _ = stderr().write_all(escape_control(&format!("note: {line}\n")).as_bytes());
     }
 }
 
-/// A file that can be written, and is not yet: until [`write`](Self::write) an older result in it stays, and one that was not
-/// there goes again if nothing comes of it.
+/// A file that is open for a result. Until [`write`](Self::write) it keeps an older result. A new file is removed again
+/// if no result is written.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
-    /// What the path led to, through links, when it was opened.
+    /// The file that the path led to, through links, when it was opened.
     target: PathBuf,
-    /// The name beside it under which the result is written.
+    /// The name in the same folder under which the result is first written.
     part: PathBuf,
     file: File,
-    /// True until all is written to a file that was not there.
+    /// True for a new file until the whole result is written.
     is_empty: bool,
 }
 
 impl Output {
-    /// Opens the file, or makes it.
+    /// Opens the file, or creates it.
     ///
     /// # Errors
     /// [`Error::Unwritable`], naming the path.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let opened = match OpenOptions::new().write(true).create_new(true).open(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                // A link that leads to nothing exists as well.
+                // A link to a missing file also ends up here.
                 OpenOptions::new()
                     .write(true)
                     .create(true)
@@ -86,8 +86,8 @@ impl Output {
         opened.map_err(|source| Error::Unwritable { path: path.to_owned(), source })
     }
 
-    /// Replaces what the file holds, at once: where that fails, of a full disk, an older result stays; and a file that was
-    /// removed meanwhile comes again.
+    /// Replaces the contents of the file at once, by a rename where possible. If that fails, for instance on a full
+    /// disk, an older result stays. A file that was removed meanwhile is created again.
     ///
     /// # Errors
     /// [`Error::Output`], naming the path.
@@ -100,11 +100,11 @@ impl Output {
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
         let found = self.file.metadata()?;
         if is_standard_stream(&found) {
-            // After the earlier output.
+            // Appends to the earlier output.
             self.file.seek(SeekFrom::End(0))?;
         } else if found.is_file() {
             within(bytes.len() as u64, getrlimit(Resource::Fsize).current)?;
-            // One that a killed process of the same number left.
+            // A killed process with the same id may have left one.
             let _ = fs::remove_file(&self.part);
             match File::create_new(&self.part) {
                 Ok(part) => {
@@ -122,7 +122,7 @@ impl Output {
                 Err(error) if is_refusal(error.kind()) => {}
                 Err(error) => return Err(error),
             }
-            // Its name cannot be given to another: of a mounted file, or of another user's.
+            // The rename failed: the file is a mount point, or another user's.
             if !self.target.exists() {
                 return Err(io::Error::new(ErrorKind::NotFound, "it was removed, and cannot be made again"));
             }
@@ -131,10 +131,10 @@ impl Output {
         self.file.write_all(bytes)
     }
 
-    /// Replaces it with `numbers` as JSON.
+    /// Replaces the contents of the file by `numbers` as JSON.
     ///
     /// # Errors
-    /// As of [`write`](Self::write).
+    /// As for [`write`](Self::write).
     ///
     /// # Panics
     /// If a map in `numbers` has keys that are no text.
@@ -147,13 +147,12 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if self.is_empty {
-            // Nobody misses it.
             let _ = fs::remove_file(&self.target);
         }
     }
 }
 
-/// Whether standard output or error goes to this very file: it must stay the one that they write to.
+/// True if standard output or error goes to this file, which must then not be replaced.
 fn is_standard_stream(file: &Metadata) -> bool {
     let is_it = |stream: BorrowedFd<'_>| {
         rustix::fs::fstat(stream).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (file.dev(), file.ino()))
@@ -161,17 +160,17 @@ fn is_standard_stream(file: &Metadata) -> bool {
     file.is_file() && (is_it(stdout().as_fd()) || is_it(stderr().as_fd()))
 }
 
-/// Refuses contents longer than the process may make a file: the signal for it would end the process.
+/// Refuses contents above the process's limit of file sizes, because the signal for it would end the process.
 fn within(bytes: u64, most: Option<u64>) -> io::Result<()> {
     if most.is_some_and(|most| bytes > most) { Err(Errno::FBIG.into()) } else { Ok(()) }
 }
 
-/// Whether a folder takes no new file, of whatever size.
+/// True if the folder accepts no new file at all.
 fn is_refusal(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
-/// The file, unless another option or another program is going to write it.
+/// Locks the file. Fails if another option or another program reads or writes it.
 fn alone(file: File) -> io::Result<File> {
     let is_device = !file.metadata()?.is_file();
     if !is_device && flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
@@ -180,10 +179,10 @@ fn alone(file: File) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file that a program reads. As long as the process lives no [`Output`] takes its place, in no process of the job.
+/// Opens a file to read and locks it until the process ends. No process can then open it as an [`Output`].
 ///
 /// # Errors
-/// Of opening it; and where it is an output already.
+/// If the file cannot be opened, or is already open as an output.
 pub fn open_input(path: &Path) -> io::Result<File> {
     static KEPT: Mutex<Vec<File>> = Mutex::new(Vec::new());
     let file = File::open(path)?;

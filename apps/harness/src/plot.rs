@@ -1,4 +1,5 @@
-//! Iteration time against iteration, one colour a strategy, disturbed windows shaded: the shape of the paper's figure 3.
+//! Plots iteration times, one colour per strategy, with disturbed windows shaded, as in figure 3 of the refinement
+//! paper.
 //!
 //! Iterations beside a neighbour scatter, because the scheduler hands out slices of milliseconds. So each run is drawn
 //! twice: every iteration as a pale point, and a running mean as a line.
@@ -11,19 +12,19 @@ use super::disturbance::Window;
 
 const SIZE: (f64, f64) = (960.0, 520.0);
 
-/// More points than this a run cannot be told apart, and make the file large.
+/// Maximum number of points per run. More could not be distinguished and would make the file large.
 const POINTS: usize = 1500;
 
 /// A plot to be drawn.
 #[derive(Clone, Debug)]
 pub struct Plot {
-    /// Above it.
+    /// The text above the plot.
     pub caption: String,
-    /// A step of the horizontal axis, such as "iteration".
+    /// The name of a step on the horizontal axis, such as "iteration".
     pub step: &'static str,
     /// Steps of the longest run.
     pub steps: u32,
-    /// The run between the comings and goings of neighbours.
+    /// The run, cut where neighbours start or end.
     pub windows: Vec<Window>,
     /// The runs: the caption of each, and the milliseconds of its steps.
     pub curves: Vec<(String, Vec<f64>)>,
@@ -58,7 +59,7 @@ pub fn svg(picture: &Plot) -> String {
     svg.finish()
 }
 
-/// A run, with a word of its points above the axis, which are not drawn.
+/// A run. Its name counts the points above the axis, which are not drawn.
 fn series(name: &str, times_ms: &[f64], top_ms: f64) -> Series {
     let above = times_ms.iter().filter(|&&ms| ms > top_ms).count();
     let name = match times_ms.iter().copied().fold(0.0, f64::max) {
@@ -75,7 +76,7 @@ fn series(name: &str, times_ms: &[f64], top_ms: f64) -> Series {
     Series { name, dots: points(times_ms), radius: 2.0, opacity: 0.22, line: points(&smooth(times_ms)) }
 }
 
-/// The upper end of the time axis: room above the lines and nearly all points; a single stray iteration is left out.
+/// The upper end of the time axis, ms: above all lines and 98 % of the points. A single stray iteration is left out.
 fn top_ms(picture: &Plot) -> f64 {
     let mut all: Vec<f64> =
         picture.curves.iter().flat_map(|(_, times_ms)| times_ms.iter().copied()).collect();

@@ -1,7 +1,7 @@
-//! Programs that are pools of iterations: their interface to the harness, and one run.
+//! Implements [`Shape`] for programs that are pools of independent iterations. [`run`] makes one run of such a program.
 //!
-//! A pool has no iterations that end together, so there is nothing like `--period`. Its progress is told in hundredths:
-//! neighbours come and go at percents of the pool, and a plot shows the time of each percent.
+//! A pool has no iterations that end together, so it has no option `--period`. Its progress is counted in percent:
+//! neighbours start and end at percents of the pool, and a plot shows the time of each percent.
 
 mod facts;
 mod progress;
@@ -20,10 +20,10 @@ use super::program::{RunContext, Total};
 use super::shape::Shape;
 use super::times::Times;
 
-/// Forty looks a second tell the percents of a run of some seconds apart, and cost nothing.
+/// Time between two reports of progress: short enough to see each percent of a run of some seconds, and cheap.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
-/// Iterations that know nothing of each other.
+/// The shape of programs with independent iterations.
 #[derive(Clone, Copy, Debug)]
 pub struct Pool;
 
@@ -67,7 +67,7 @@ impl Shape for Pool {
     }
 }
 
-/// Makes one run of `iterations`, each of which costs about `cost`. Of several processes each gets the result.
+/// Makes one run of `iterations` iterations of about `cost` each. Every process of a job gets the result.
 ///
 /// # Errors
 /// Those of the runtime.

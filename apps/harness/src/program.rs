@@ -1,4 +1,4 @@
-//! Programs as the harness sees them, and one run of one.
+//! Defines the trait [`Program`] that every program implements, and what one of its runs gets and returns.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,36 +15,36 @@ pub trait Program: Sized {
     /// The name of its binary.
     const NAME: &'static str;
 
-    /// True if it gives a demonstration where it is started without options: beside a busy neighbour, without and with
-    /// balancing.
+    /// True if the program makes a demonstration when it is started without options: runs beside a busy neighbour,
+    /// without and with balancing.
     const DEMONSTRATES: bool = false;
 
     /// An [`Array`](super::arrays::Array) of chunks, a [`Pool`](super::pools::Pool) of iterations, or a program in
     /// [supersteps](super::supersteps::Superstep).
     type Shape: Shape;
 
-    /// Its own options. Those of its shape and of all programs come after them.
+    /// The program's own options. The options of its shape and of all programs are added to them.
     type Options: clap::Parser;
 
     /// The result of a run.
     type Result;
 
-    /// The problem that the options ask for.
+    /// Makes the problem that the options describe.
     ///
     /// # Errors
     /// [`Error::Usage`], naming the option that cannot be met.
     fn new(options: Self::Options, conditions: Conditions) -> Result<Self, Error>;
 
-    /// All there is to do in a run.
+    /// The work of a run.
     fn total(&self) -> Total;
 
     /// The problem in a few words, which begin the introduction and the caption of a plot.
     fn title(&self) -> String;
 
-    /// All that decides the result, given or not: an object for the numbers.
+    /// All settings that decide the result, given or default: a JSON object.
     fn description(&self) -> serde_json::Value;
 
-    /// One run. Of several processes all make it.
+    /// Makes one run. All processes of a job call this.
     ///
     /// # Errors
     /// Those of the runtime.
@@ -61,12 +61,12 @@ pub trait Program: Sized {
         String::new()
     }
 
-    /// The result in numbers, for `--json`: an object; null where the facts of a run say it all.
+    /// The result as a JSON object for `--json`; null if the facts of a run are enough.
     fn numbers(&self, _result: &Self::Result) -> serde_json::Value {
         serde_json::Value::Null
     }
 
-    /// The part of the request that the result lacks, if any: told last, and the exit code is then 1.
+    /// The part of the request that the result lacks, if any. It is printed last, and the exit code is then 1.
     fn lacks(&self, _result: &Self::Result) -> Option<String> {
         None
     }
@@ -76,7 +76,7 @@ pub trait Program: Sized {
         None
     }
 
-    /// The contents of that file.
+    /// The contents of [`file`](Self::file).
     fn contents(&self, _result: &Self::Result) -> String {
         String::new()
     }
@@ -93,20 +93,20 @@ pub struct Conditions {
     pub checks: bool,
 }
 
-/// The part of the harness in one run of a program.
+/// What the harness gives to one run of a program.
 #[derive(Debug)]
 pub struct RunContext<'r> {
     /// The configuration, with the strategy.
     pub config: &'r Config,
-    /// The clock in which the program tells that a step is complete.
+    /// The clock in which the program records each complete step.
     pub clock: &'r Arc<IterationClock>,
-    /// True if the result is to be compared: an array brings it together only then.
+    /// True if the result is compared. An array gathers its result only then.
     pub gathers: bool,
 }
 
-/// The end of one run of a program.
+/// What one run of a program returns.
 pub struct Outcome<P: Program> {
-    /// The result; of an array only where it is to be compared.
+    /// The result; of an array only if it is compared.
     pub result: Option<P::Result>,
     /// The runtime's report.
     pub report: <P::Shape as Shape>::Report,

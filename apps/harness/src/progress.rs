@@ -1,12 +1,12 @@
-//! Progress of a run: a line that is written anew on a terminal, plain lines in a log, at each quarter and after a while of
-//! silence; nothing from a process that does not speak.
+//! Shows the progress of a run on standard error: one line that is rewritten on a terminal, or plain lines in a log, at
+//! each quarter and after 10 s without a line. In a job only one process shows it.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 use crate::program::Total;
 
-/// Shows the progress of one run on the error stream; dropping it takes the terminal's line away.
+/// Shows the progress of one run on the error stream. Dropping it erases the line on a terminal.
 #[derive(Debug)]
 pub struct Progress {
     label: String,
@@ -15,18 +15,18 @@ pub struct Progress {
     on_terminal: bool,
     /// The quarters already announced in a log.
     quarters: u32,
-    /// The moments at which the run began and something was last said.
+    /// When the run began and when something was last printed.
     begun: Instant,
     said: Instant,
 }
 
-/// A log is silent for at most this time, so that its reader knows that the run goes on.
+/// A log is silent for at most this time, so that its reader sees that the run goes on.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// A terminal's line is written anew no sooner.
+/// Shortest time between two updates of a terminal's line.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Back to the begin of the line, which is empty then.
+/// Erases the line of a terminal.
 const ERASE: &str = "\r\x1b[K";
 
 #[expect(clippy::disallowed_methods, reason = "who waits for a line does so in real time")]
@@ -35,14 +35,14 @@ fn now() -> Instant {
 }
 
 impl Progress {
-    /// Progress at zero; of a process that does not speak, nothing of it is shown.
+    /// Progress at zero. Nothing is shown unless `speaks`.
     #[must_use]
     pub fn new(label: &str, total: Total, speaks: bool) -> Self {
         let on_terminal = speaks && stderr().is_terminal();
         Self { label: label.to_owned(), total, speaks, on_terminal, quarters: 0, begun: now(), said: now() }
     }
 
-    /// So many are complete.
+    /// Shows that `completed` units of work are complete.
     pub fn show(&mut self, completed: u64) {
         if !self.speaks {
             return;
@@ -52,7 +52,7 @@ impl Progress {
             if silent < GLANCE {
                 return;
             }
-            // A line wider than the terminal is cut, or it would not be erased whole.
+            // A line wider than the terminal is cut, because only one line can be erased.
             let line = self.line(completed, self.begun.elapsed());
             say(&format!("{ERASE}\x1b[?7l{line}\x1b[?7h"));
         } else {
@@ -79,7 +79,7 @@ impl Progress {
         format!("{}: {completed} of {} {}", self.label, self.total.count, self.total.unit)
     }
 
-    /// What is done after so long, and the seconds left if all goes on as it went.
+    /// The work done after `after`, and the seconds left at the same speed.
     fn line(&self, completed: u64, after: Duration) -> String {
         if completed == 0 {
             return self.done(completed);

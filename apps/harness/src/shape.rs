@@ -1,5 +1,5 @@
-//! Shapes of programs, as far as the harness must know them. All that differs between shapes is said here, once for each; a new
-//! shape is one more `impl`, and a way to run (such as [`pools::run`](super::pools::run)).
+//! Defines what differs between programs of arrays, pools and supersteps in the harness: the trait [`Shape`]. A new
+//! shape needs one more `impl`, and a function that makes a run (such as [`pools::run`](super::pools::run)).
 
 use std::fmt::Debug;
 
@@ -12,7 +12,7 @@ use super::disturbance::{SlowSpec, Window};
 use super::times::Times;
 use super::total::Total;
 
-/// A shape: how a program divides its work among workers.
+/// A shape of program: how a program divides its work among workers.
 pub trait Shape {
     /// The options that only programs of this shape have.
     type Options: clap::Args;
@@ -23,13 +23,13 @@ pub trait Shape {
     /// Facts of a run besides its times.
     type Facts: Facts;
 
-    /// The name of the shape to strategies.
+    /// The shape as the strategies name it.
     const SHAPE: lb::Shape;
 
-    /// Help for the options of all programs whose defaults are of this shape.
+    /// Help texts of the shared options with defaults that depend on the shape.
     const HELP: &'static [(&'static str, &'static str)];
 
-    /// Words for a run in which a single rank leaves nothing to balance.
+    /// A hint for a run with a single rank, in which nothing can be balanced.
     const ALONE: Option<&'static str> = None;
 
     /// `config` with the options applied.
@@ -42,18 +42,18 @@ pub trait Shape {
         Vec::new()
     }
 
-    /// Ranks and workers of each, unless the launcher says otherwise.
+    /// Number of ranks and of workers per rank, unless the launcher sets them.
     fn size(config: &Config) -> (u32, u32);
 
-    /// Steps in which so much work is told.
+    /// Number of steps in which the clock counts `total`.
     fn steps(total: Total) -> u32;
 
-    /// When chunks are balanced, where there are chunks.
+    /// When chunks are balanced; `None` for programs without chunks.
     fn period(_config: &Config) -> Option<Period> {
         None
     }
 
-    /// The end of a run: what was noticed later is of that moment.
+    /// The end of a run, ns. Steps that were recorded later count as complete at this time.
     fn end_ns(_report: &Self::Report) -> u64 {
         u64::MAX
     }
@@ -62,12 +62,12 @@ pub trait Shape {
     fn facts(lb: &str, report: Self::Report, times: &Times, windows: &[Window]) -> Self::Facts;
 }
 
-/// Facts that are told of a run besides its times.
+/// Facts about a run besides its times, for the table and for `--json`.
 pub trait Facts: Clone + Debug + Serialize {
-    /// The unit in which progress is told, and in which neighbours come and go.
+    /// The unit of progress, in which neighbours start and end.
     const STEP: &'static str;
 
-    /// The strategy that moves nothing, over which others gain; `None` where no gain is told as a share of what was possible.
+    /// The strategy that moves nothing. Gains over it are compared with the possible gain; `None` if gains are not.
     const UNBALANCED: Option<&'static str>;
 
     /// The headings of its columns.
@@ -85,10 +85,10 @@ pub trait Facts: Clone + Debug + Serialize {
     /// The part of the report that every run has.
     fn run(&self) -> &RunReport;
 
-    /// Seconds that it would have taken at best, as far as that was measured.
+    /// The shortest possible time of the run, s, if it was measured.
     fn bound_s(&self) -> Option<f64>;
 
-    /// The end of the sentence about a run that is alone, after the time that it took.
+    /// The end of the sentence about a single run, after its time.
     fn words(&self) -> String;
 
     /// Lines below the table.

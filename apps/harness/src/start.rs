@@ -1,4 +1,4 @@
-//! The `main` of every program here.
+//! Implements the `main` of every program: reads the command line, makes the runs, prints errors.
 
 use std::ffi::OsString;
 use std::io::{Write, stderr};
@@ -16,17 +16,17 @@ use super::output::print;
 use super::program::Program;
 use super::{launch, log};
 
-/// Compares the strategies that a command line asks for, on a program.
+/// Runs a program with each strategy that a command line names, and compares the runs.
 pub fn main<P: Program>(arguments: impl IntoIterator<Item: Into<OsString>>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     let bare = arguments.len() == 1;
     start(arguments, |line: CommandLine<P>, _| Comparison::prepare(line, bare)?.run_and_report())
 }
 
-/// Reads the command line, runs the program, and says what went wrong, if anything did.
+/// Reads the command line, calls `run`, prints its error, if any, and returns the exit code.
 ///
-/// Of several processes one speaks for all; the others are silent but for errors that they alone may know. If the process
-/// was started to be a busy neighbour or to keep a control group, that is all it does.
+/// In a job one process prints for all; the others print only errors that they alone may have. A process that was
+/// started as a busy neighbour or as the keeper of a control group does only that.
 pub fn start<O: clap::Parser>(
     arguments: impl IntoIterator<Item = OsString>,
     run: impl FnOnce(O, Launch) -> Result<(), Error>,
@@ -47,7 +47,7 @@ pub fn start<O: clap::Parser>(
         Ok(()) => ExitCode::SUCCESS,
         Err(Error::Listed(text)) => {
             if launch.speaks() {
-                // A closed stream cannot be told.
+                // A closed stream is no error.
                 let _ = print(&text);
             }
             ExitCode::SUCCESS
@@ -66,6 +66,6 @@ pub fn start<O: clap::Parser>(
 }
 
 fn complain(line: &str) {
-    // In one piece: other processes may be printing too. A closed stream cannot be told.
+    // One write, because other processes may also print. A closed stream is no error.
     let _ = stderr().write_all(format!("{line}\n").as_bytes());
 }

@@ -1,7 +1,7 @@
-//! The strategies to run a program with: each is for programs of one shape.
+//! Chooses the strategy of each run and checks that it fits the shape of the program.
 //!
-//! A strategy that does not fit is refused here, before anything runs, and by the name of the option it came from: the runtime would
-//! say so only when that run begins, and knows no options.
+//! A strategy that does not fit is refused before anything runs, with the name of its option. The runtime would refuse
+//! it only when that run begins, without the name of the option.
 
 use caribou::Config;
 use caribou::lb::Shape;
@@ -10,7 +10,7 @@ use caribou::lb::spec::read_as;
 use super::cli;
 use super::error::Error;
 
-/// Gives way to the list of the strategies for this shape where that is asked for, as strategy `help`.
+/// Returns the list of the strategies for this shape, as an error, if the strategy is `help`.
 ///
 /// # Errors
 /// [`Error::Listed`].
@@ -44,7 +44,7 @@ pub fn configs(
 }
 
 fn with_lb(config: &Config, shape: Shape, spec: &str) -> Result<Config, caribou::Error> {
-    // Unchanged it may be a strategy that has no name to be looked up by.
+    // A strategy of `config` may have no name to look up, so it is kept as it is.
     let unchanged = spec == config.lb_spec(shape);
     let config = if unchanged { config.clone() } else { config.clone().lb(spec)? };
     config.check_shape(shape)?;

@@ -1,6 +1,6 @@
-//! The result of a comparison as numbers: the content of the table and of `--json`.
+//! Computes the numbers of a comparison that the table and `--json` show.
 //!
-//! A step is an iteration of an array, and a percent of a pool. What else a run has is of its shape.
+//! A step is an iteration of an array, a percent of a pool, or a superstep. Other facts of a run depend on its shape.
 
 use caribou::config::Period;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use super::shape::Facts;
 use super::times::Times;
 use super::trace::Trace;
 
-/// Below this a gain is noise, and a share of it says nothing.
+/// A possible gain below this is noise, so no share of it is computed.
 const WORTH_GAINING: f64 = 0.03;
 
 /// All runs of a comparison.
@@ -25,9 +25,9 @@ pub struct Summary<F> {
     pub settings: Settings,
     /// The machine.
     pub machine: Machine,
-    /// Hosts, ranks, workers and where they sat, in one line; the same in all runs.
+    /// Hosts, ranks, workers and their vCPUs, in one line; the same in all runs.
     pub placement: String,
-    /// The run between the comings and goings of neighbours, in steps.
+    /// The run, cut where neighbours start or end, in steps.
     pub windows: Vec<Window>,
     /// Each run, in the order they were made.
     pub runs: Vec<Run<F>>,
@@ -35,7 +35,7 @@ pub struct Summary<F> {
     pub gain: Option<f64>,
     /// The gain that the last run would have had at best; 0 where its bound is longer than the first run.
     pub possible_gain: Option<f64>,
-    /// The part of it that the last run reached.
+    /// The part of the possible gain that the last run reached.
     pub gain_share: Option<f64>,
 }
 
@@ -44,11 +44,11 @@ pub struct Summary<F> {
 pub struct Settings {
     /// Iterations: of an array, or of a pool.
     pub iterations: u64,
-    /// Iterations between two syncs; none in a pool.
+    /// When chunks are balanced; none for programs without chunks.
     pub period: Option<Period>,
     /// Ranks.
     pub ranks: u32,
-    /// Workers a rank.
+    /// Workers per rank.
     pub workers: u32,
     /// Disturbances of each run.
     pub disturbances: Disturbances,
@@ -61,20 +61,20 @@ pub struct Settings {
 pub struct Run<F> {
     /// Seconds in all.
     pub total_s: f64,
-    /// Seconds that it would have taken at best, by the capacity that was measured in it.
+    /// The shortest possible time, s, by the capacity that was measured in the run.
     pub bound_s: Option<f64>,
     /// Part of the first run's time saved; none for the first run.
     pub gain: Option<f64>,
-    /// The gain that it would have had at best, by the capacity that was measured in it: 0 where that is a loss. None for the
-    /// first run, and where the first run was balanced.
+    /// The largest possible gain by the capacity that was measured in the run, at least 0. None for the first run, and
+    /// if the first run was balanced.
     pub possible_gain: Option<f64>,
-    /// Part of that gain; none for a loss.
+    /// The part of the possible gain that was reached; none for a loss.
     pub gain_share: Option<f64>,
-    /// True if every quota asked for was in force; true when none was.
+    /// True if every requested quota was in force; true when none was requested.
     pub quotas_held: bool,
     /// Its trace.
     pub trace: Trace,
-    /// The result in numbers, as the program tells it.
+    /// The result in numbers, from [`Program::numbers`](crate::Program::numbers).
     #[serde(skip_serializing_if = "serde_json::Value::is_null")]
     pub result: serde_json::Value,
     /// Facts that only runs of this shape have.
@@ -86,7 +86,7 @@ pub struct Run<F> {
 }
 
 impl<F: Facts> Run<F> {
-    /// A run that nothing is compared with yet.
+    /// A run that is not compared yet.
     #[must_use]
     pub fn new(facts: F, times: Times, quotas_held: bool) -> Self {
         let (total_s, bound_s) = (times.total_s(), facts.bound_s());
@@ -98,7 +98,7 @@ impl<F: Facts> Run<F> {
 }
 
 impl<F> Run<F> {
-    /// The gain that it would have had at best, if that is more than noise.
+    /// The possible gain, if it is more than noise.
     #[must_use]
     pub fn worth_gaining(&self) -> Option<f64> {
         self.possible_gain.filter(|&gain| gain > WORTH_GAINING)
@@ -226,7 +226,7 @@ pub(crate) mod tests {
         profiles.push(caribou::trace::RankProfile { rank, samples, ..Default::default() });
     }
 
-    /// Lets its workers share vCPUs.
+    /// Makes its workers share vCPUs.
     pub(crate) fn unpin(run: &mut Run<Syncs>) {
         report_of(&mut run.facts).pinned = false;
     }

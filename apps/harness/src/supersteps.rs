@@ -1,7 +1,7 @@
-//! Programs in supersteps: their interface to the harness, and one run.
+//! Implements [`Shape`] for programs in supersteps. [`run`] makes one run of such a program.
 //!
-//! Their steps are the steps of the clock: neighbours come and go at steps, and a plot shows the time of each. Where a program
-//! runs until its answer is good enough, their number is known only at the end; the total is then the maximum.
+//! A step of the clock is one superstep: neighbours start and end at steps, and a plot shows the time of each. If a
+//! program runs until its answer is good enough, only the end shows the number of steps. The total is then the maximum.
 
 mod clocked;
 mod facts;
@@ -17,7 +17,7 @@ use super::program::{RunContext, Total};
 use super::shape::Shape;
 use super::times::Times;
 
-/// Steps on divisible data, each of which ends when all workers have computed.
+/// The shape of programs that compute in steps on divisible data. A step ends when all workers have computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Superstep;
 
@@ -60,7 +60,7 @@ impl Shape for Superstep {
     }
 }
 
-/// Makes one run of `program`. Of several processes each gets the outcome.
+/// Makes one run of `program`. Every process of a job gets the outcome.
 ///
 /// # Errors
 /// Those of the runtime.

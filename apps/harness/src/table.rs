@@ -1,4 +1,4 @@
-//! A comparison for people: a table, and a sentence that explains it.
+//! Formats a comparison for people: a table, and a sentence that sums it up.
 
 use std::fmt::Write;
 
@@ -11,20 +11,20 @@ use super::lost_vcpu;
 use super::shape::Facts;
 use super::summary::{Run, Summary};
 
-/// The table of all runs, one line each, with a heading; above it where they ran and what disturbed them, below it what
-/// else is known of them.
+/// The table of all runs, one line per run. Lines above it name the placement and the disturbances. Lines below it
+/// explain the columns and add notes.
 #[must_use]
 pub fn table<F: Facts>(summary: &Summary<F>) -> String {
     let (windows, step) = (&summary.windows, F::STEP);
     let mut heads = vec!["lb".to_owned(), "total".to_owned()];
-    // A run that nothing interrupts has one window, which the total already tells.
+    // A column for each window, with its mean time per step.
     heads.extend(windows.iter().map(|window| format!("{}-{}", window.from, window.to)));
     heads.extend(F::HEADINGS.iter().copied().chain(["saved"]).map(str::to_owned));
     heads.extend(F::UNBALANCED.map(|_| "at most".to_owned()));
     let mut rows = Table::new(heads);
     summary.runs.iter().for_each(|run| rows.row(cells(summary, run)));
     let mut text = String::new();
-    // A simulated run is nowhere.
+    // A simulated run has no placement.
     if !summary.placement.is_empty() {
         let _ = writeln!(text, "{}", summary.placement);
     }
@@ -55,7 +55,7 @@ pub fn table<F: Facts>(summary: &Summary<F>) -> String {
     text + &summary.runs.iter().map(|run| run.trace.line(run.facts.lb())).collect::<String>()
 }
 
-/// A line for each random neighbour whose first quiet stretch no run outlasted.
+/// A line for each random neighbour that was quiet all along, because no run outlasted its first quiet stretch.
 fn quiet_neighbours<F: Facts>(summary: &Summary<F>) -> impl Iterator<Item = String> {
     let longest_s = summary.runs.iter().map(|run| run.total_s).fold(0.0, f64::max);
     let quiet = move |spec: &NeighbourSpec| {
@@ -91,7 +91,7 @@ fn cells<F: Facts>(summary: &Summary<F>, run: &Run<F>) -> Vec<String> {
     cells
 }
 
-/// A cell that may have nothing to say.
+/// A cell that may be empty.
 pub(super) fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".to_owned())
 }
@@ -106,7 +106,7 @@ pub(super) fn percent(part: f64) -> String {
     format!("{} %", decimal(100.0 * part, 1))
 }
 
-/// Says what happened: of two runs how the second compares with the first, of more which was the best.
+/// The result in words: of two runs how the second compares with the first, of more runs which one was the best.
 #[must_use]
 pub fn sentence<F: Facts>(summary: &Summary<F>) -> String {
     let [first, others @ ..] = &summary.runs[..] else { return String::new() };
@@ -120,7 +120,7 @@ pub fn sentence<F: Facts>(summary: &Summary<F>) -> String {
             } else {
                 format!(" ({}s {} to {})", F::STEP, window.from, window.to)
             };
-            // Ranks have numbers, neighbours none.
+            // "Rank 1" has no article, "the neighbour" has one.
             let the = if window.label.starts_with("rank") { "" } else { "the " };
             format!("With {the}{}{when}", window.label)
         }
@@ -140,7 +140,7 @@ pub fn sentence<F: Facts>(summary: &Summary<F>) -> String {
     text
 }
 
-/// The time that a run took less or more than the first, and of how much it could have been.
+/// How much less or more time a run took than the first run, and how much less was possible.
 fn gained<F: Facts>(run: &Run<F>) -> String {
     let gain = run.gain.unwrap_or(0.0);
     let change = if gain >= 0.0 { "less" } else { "more" };

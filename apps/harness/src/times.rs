@@ -1,4 +1,4 @@
-//! The moments at which the steps of a run were complete, and the times that follow from them.
+//! Computes the times of a run and of its steps from the moments at which the steps were complete.
 
 /// The times of one run, in nanoseconds since it began. A step is its unit of progress.
 #[derive(Clone, Debug, Default)]
@@ -8,8 +8,8 @@ pub struct Times {
 }
 
 impl Times {
-    /// Times as a clock has them: when the first step began (the time before is setup) and when each was complete on
-    /// all ranks; of a run that had ended at `end_ns`.
+    /// Takes from a clock when the first step began (the time before is setup) and when each was complete on all ranks.
+    /// Moments after `end_ns`, the end of the run, count as `end_ns`.
     #[must_use]
     pub fn new((start_ns, complete_ns): (u64, Vec<u64>), end_ns: u64) -> Self {
         Self { start_ns, complete_ns: complete_ns.into_iter().map(|at_ns| at_ns.min(end_ns)).collect() }
@@ -46,7 +46,7 @@ impl Times {
         self.complete_ns.partition_point(|&complete| complete <= at_ns) as u32
     }
 
-    /// The time from the first step's begin to `at_ns`.
+    /// The time from the first step's begin to `at_ns`, ns.
     #[must_use]
     pub fn since_start_ns(&self, at_ns: u64) -> u64 {
         at_ns.saturating_sub(self.start_ns)

@@ -1,4 +1,4 @@
-//! The amount of work of a program.
+//! Defines the amount of work of a program, such as 200 iterations.
 
 /// An amount of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

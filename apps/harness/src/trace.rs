@@ -1,4 +1,4 @@
-//! The trace of a run, as a program tells of it.
+//! Names the trace of a run in the table and in `--json`.
 
 use caribou::report::RunReport;
 use serde::Serialize;
@@ -9,13 +9,13 @@ use serde::Serialize;
 pub struct Trace {
     /// Its directory; empty if there is none.
     pub dir: String,
-    /// A rank of this process could not write it to the end, say for a full disk.
+    /// True if a rank of this process could not write it to the end, for instance on a full disk.
     #[serde(skip)]
     pub cut_off: bool,
 }
 
 impl Trace {
-    /// That of a run.
+    /// The trace of `run`.
     #[must_use]
     pub fn of(run: &RunReport) -> Self {
         Self {
@@ -24,7 +24,7 @@ impl Trace {
         }
     }
 
-    /// Says where it is, in a line; nothing where there is none.
+    /// A line with its directory; empty without a trace.
     #[must_use]
     pub fn line(&self, lb: &str) -> String {
         let Self { dir, cut_off } = self;

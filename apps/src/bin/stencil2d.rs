@@ -1,4 +1,4 @@
-//! A hot plate, balanced while it cools: see `stencil2d --help`, or start it without options for a demonstration.
+//! Computes how heat spreads over a plate, in balanced chunks. See `stencil2d --help`, or start it without options.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

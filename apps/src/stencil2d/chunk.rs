@@ -1,8 +1,8 @@
-//! The plate as an array of chunks: what one chunk does when a halo arrives.
+//! Runs the plate as an array of chunks, one per block.
 //!
-//! A chunk sends its four edges, waits for as many halos, steps, and begins again. There is no barrier: a neighbour may be
-//! one step ahead, and its halo waits with the runtime until we are `ready` for it. Once an iteration every chunk adds
-//! itself to a sum; chunk [0, 0] learns of it when all have, and tells the observers.
+//! A chunk sends its four edges, waits for as many halos, steps, and begins again. There is no barrier: a neighbour may
+//! be one step ahead, and its halo waits in the runtime until this chunk is `ready` for it. In each iteration all
+//! chunks add themselves to a sum. Chunk [0, 0] gets the sum and reports to the observers.
 
 use caribou::{Chunk, Ctx, Reducer, Target, Values};
 use serde::{Deserialize, Serialize};
@@ -12,10 +12,10 @@ use super::plate::{Shape, Side};
 use harness::arrays::Observers;
 use harness::disturbance::slow::stretched;
 
-/// The chunk that keeps the time.
+/// The chunk that reports complete iterations.
 const TIMEKEEPER: [u16; 2] = [0, 0];
 
-/// One block of the plate, and where it stands in its computation.
+/// One block of the plate, and the state of its computation.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Heat {
     block: Block,
@@ -41,9 +41,9 @@ pub enum Message {
         #[serde(with = "caribou::bulk")]
         values: Vec<f64>,
     },
-    /// A chunk without neighbours tells itself to go on.
+    /// A chunk without neighbours sends itself this message, to go on.
     GoOn,
-    /// So many chunks have done `step` iterations: all of them.
+    /// All chunks have done `step` iterations.
     Complete {
         /// Iterations done.
         step: u32,
@@ -69,7 +69,7 @@ impl Heat {
         Self { block: Block::initial(shape.part(index)), shape, iterations, step: 0, missing: 0 }
     }
 
-    /// Sends the edges, and expects as many halos.
+    /// Sends the edges, and counts the halos that will come.
     fn send_edges(&mut self, ctx: &mut Ctx<'_, Self>) {
         let here = ctx.index();
         for side in Side::ALL {
@@ -87,7 +87,7 @@ impl Heat {
         }
     }
 
-    /// One iteration, and what follows it: the next, a sync, or the end.
+    /// Makes one iteration, then comes to a sync if one is due and begins the next, or ends.
     fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
         stretched(ctx.slowness(), || self.block.step());
         self.step += 1;
@@ -142,7 +142,7 @@ impl Chunk for Heat {
         }
     }
 
-    /// Nothing waited, so nothing has to start again.
+    /// The chunk did not wait at the sync, so nothing has to start again.
     fn resume(&mut self, _ctx: &mut Ctx<'_, Self>) {}
 
     fn reduced(tag: u32, values: Values) -> Message {

@@ -1,8 +1,8 @@
-//! The same blocks without a runtime: what over-decomposition itself costs.
+//! Computes the same blocks without a runtime, to measure what over-decomposition itself costs.
 //!
-//! Neighbouring blocks swap their rims by pointer, threads own bands of blocks and meet at a barrier after each half of an
-//! iteration. No messages, no measurement, no balancing: the least anyone could spend on the same kernel in the same
-//! blocks, and so the line against which the runtime is held.
+//! Neighbouring blocks swap their rims by pointer. Each thread has a band of blocks, and all threads meet at a barrier
+//! after each half of an iteration. There are no messages, no measurement and no balancing. So the time is a limit for
+//! the same kernel in the same blocks, and the runtime is compared with it.
 
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +14,7 @@ use super::serial::Field;
 #[derive(Debug)]
 pub struct HandBlocked {
     shape: Shape,
-    /// A lock each only because safe code needs one: every block is taken by one thread at a time.
+    /// Each block has a lock only because safe code needs one: one thread at a time takes a block.
     blocks: Vec<Mutex<Block>>,
 }
 
@@ -62,9 +62,9 @@ impl HandBlocked {
         field
     }
 
-    /// Swaps rims with the neighbours in the south and east, so that each pair is served once, and fills the borders.
+    /// Swaps rims with the neighbours in the south and east, so that each pair is swapped once, and fills the borders.
     fn exchange(&self, index: [u16; 2]) {
-        // South and east come later in the order of blocks: locks are always taken upwards, never in a circle.
+        // South and east are later in the order of blocks. Locks are taken only in this order, so never in a circle.
         let mut here = self.block(index);
         for side in Side::ALL {
             match self.shape.neighbour(index, side) {

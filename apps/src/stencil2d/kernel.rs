@@ -1,11 +1,11 @@
-//! The work of one chunk: a block of the plate, relaxed in place, and its four rims.
+//! Does the work of one chunk: relaxes a block of the plate in place, and holds its four rims.
 //!
-//! A rim is one vector per side with two lives. Before a step it holds the *halo*: the cells just outside that side. The
-//! step reads each halo cell and leaves in its place the block's own new *edge* cell, which is what the neighbour on that
-//! side needs next. So the vector that arrived in a message leaves in the next one: nothing is copied in or out, nothing
-//! is allocated, and the two columns are read and written while their row is in the cache.
+//! A rim is one vector per side. Before a step it holds the *halo*: the cells just outside that side. The step reads
+//! each halo cell and writes the block's own new *edge* cell in its place, which the neighbour on that side needs next.
+//! So the vector of a received message is sent in the next message: nothing is copied in or out, nothing is allocated,
+//! and the two columns are read and written while their row is in the cache.
 //!
-//! It knows neither the place of the block nor its neighbours: that is `plate`; nor where its rows are: `rows`.
+//! `plate` has the place of the block and its neighbours, `rows` the storage of its rows.
 
 use serde::{Deserialize, Serialize};
 
@@ -61,19 +61,19 @@ impl Block {
         (0..self.rows.height()).map(|row| self.rows.row(row))
     }
 
-    /// Bytes that travel when the block moves: its rows and its rims.
+    /// Bytes of state when the block migrates: its rows and its rims.
     #[must_use]
     pub fn state_bytes(&self) -> u64 {
         let (height, width) = (self.rows.height(), self.rows.width());
         (((height + 1) * width + 2 * (height + width)) * size_of::<f64>()) as u64
     }
 
-    /// Gives away the edge on `side`; the rim is empty until the next [`set_halo`](Self::set_halo).
+    /// Takes the edge on `side`. The rim is empty until the next [`set_halo`](Self::set_halo).
     pub fn take_edge(&mut self, side: Side) -> Vec<f64> {
         std::mem::take(&mut self.rims[side as usize])
     }
 
-    /// Puts the cells just outside `side` in place.
+    /// Stores the cells just outside `side`.
     ///
     /// # Panics
     /// If `halo` is not as long as that side.
@@ -84,12 +84,12 @@ impl Block {
         self.rims[side as usize] = halo;
     }
 
-    /// Puts the border of the plate where `side` has no neighbour, reusing the rim.
+    /// Stores the border of the plate as the halo of a side without a neighbour, in the same rim.
     pub fn set_border(&mut self, side: Side) {
         self.rims[side as usize].fill(side.border());
     }
 
-    /// One Jacobi iteration: halos in, new cells and edges out.
+    /// One Jacobi iteration, from halos to new cells and edges.
     ///
     /// # Panics
     /// If a halo is missing.
@@ -110,8 +110,8 @@ impl Block {
 
 /// A new cell: the mean of its four old neighbours.
 ///
-/// This one expression, with its one order of additions, is shared with the serial reference: that is why results can be
-/// compared bit for bit.
+/// The serial reference uses this expression, too. It has a fixed order of additions, so results can be compared bit
+/// for bit.
 #[inline(always)]
 pub(super) fn relaxed(north: f64, south: f64, west: f64, east: f64) -> f64 {
     0.25 * (north + south + west + east)

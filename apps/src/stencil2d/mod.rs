@@ -1,8 +1,5 @@
-//! Heat on a plate: a five-point stencil in chunks, the first program of every load balancing paper.
-//!
-//! `plate` describes the problem and its division, `kernel` does the work of one chunk, `serial` is the reference it must
-//! equal bit for bit, `hand_blocked` the same blocks without a runtime, `options` its command line. `chunk` is the program
-//! as the runtime sees it, `run` as the harness does.
+//! Computes how heat spreads over a plate: a five-point stencil in chunks, the usual first program of load balancing
+//! papers. The serial reference has the same bits. `hand_blocked` computes the same blocks without a runtime.
 
 pub mod chunk;
 pub mod hand_blocked;

@@ -8,7 +8,7 @@ use harness::{Conditions, Error, memory};
 
 /// A hot plate cools: a five-point stencil in chunks, balanced while it runs.
 ///
-/// Started without options it runs twice beside a busy neighbour, without and with balancing, and says what that changed.
+/// Started without options it runs twice beside a busy neighbour, without and with balancing, and compares both runs.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "stencil2d", version, after_help = AFTER_HELP)]
 pub struct Options {
@@ -26,7 +26,7 @@ pub struct GridOptions {
     /// Cells along one side of the grid
     #[arg(long, value_name = "CELLS", default_value_t = 4096, value_parser = count_parser(1..=usize::MAX))]
     pub grid: usize,
-    /// Cells along one side of a chunk [default: 256, less where a rank would have few chunks]
+    /// Cells along one side of a chunk [default: 256, fewer where a rank would have few chunks]
     #[arg(long, value_name = "CELLS", value_parser = count_parser(1..=usize::MAX))]
     pub chunk: Option<usize>,
 }
@@ -53,7 +53,7 @@ impl GridOptions {
         Shape::new(self.grid, chunk)
     }
 
-    /// Refuses a grid that does not fit into memory with this count of numbers per cell.
+    /// Refuses a grid that does not fit the memory with `numbers` numbers per cell.
     ///
     /// # Errors
     /// [`Error::Usage`], naming the options.
@@ -66,7 +66,7 @@ impl GridOptions {
             field.saturating_mul(numbers).saturating_add(chunks),
             conditions.launch,
         )?;
-        // Where results are compared, one process has all of the serial one's, of which a step needs two, and of the run's.
+        // With `--check` one process holds two fields of the serial program, which a step needs, and one of the run.
         if !conditions.checks {
             return Ok(());
         }

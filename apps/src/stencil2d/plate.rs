@@ -1,7 +1,7 @@
-//! The plate: its size, its division into chunks, and its state before the first iteration.
+//! Describes the plate: its size, its division into chunks, and its state before the first iteration.
 //!
-//! Everything here is a function of the cell's row and column on the whole plate, so every chunk builds its own part
-//! and no process ever holds, or sends, the whole. It does no stepping: that is `kernel`.
+//! All of it is a function of the cell's row and column on the whole plate. So every chunk builds its own part, and no
+//! process holds, or sends, the whole plate.
 
 use caribou::Grid;
 use harness::error::Error;
@@ -52,10 +52,10 @@ pub enum Side {
 }
 
 impl Side {
-    /// All four, in the order in which a block keeps its rims: the order of the slots of [`Grid::faces`].
+    /// All four, in the order in which a block stores its rims: the order of the slots of [`Grid::faces`].
     pub const ALL: [Self; 4] = [Self::North, Self::South, Self::West, Self::East];
 
-    /// The side of the neighbour that touches this side of ours.
+    /// The side of the neighbour that touches this side.
     #[must_use]
     pub fn opposite(self) -> Self {
         match self {
@@ -66,7 +66,7 @@ impl Side {
         }
     }
 
-    /// The steps to the neighbour there, in rows and columns of chunks.
+    /// The steps to the neighbour on this side, in rows and columns of chunks.
     #[must_use]
     pub fn direction(self) -> [i8; 2] {
         match self {
@@ -77,7 +77,7 @@ impl Side {
         }
     }
 
-    /// The value of the plate's own border on this side, which never changes.
+    /// The value of the plate's border on this side, which never changes.
     #[must_use]
     pub fn border(self) -> f64 {
         if self == Self::North { HOT } else { 0.0 }
@@ -85,7 +85,7 @@ impl Side {
 }
 
 impl Shape {
-    /// Checks the two sides.
+    /// Checks both sizes.
     ///
     /// # Errors
     /// [`Error::Usage`] when either side is zero, the chunk is larger than the grid, or an index would not fit 16 bits.
@@ -163,9 +163,9 @@ impl Shape {
 
 /// The temperature of a cell before the first iteration.
 ///
-/// A lattice of uneven bumps: no two neighbouring cells or chunks alike, so that a halo delivered to the wrong place, or
-/// to the right place at the wrong time, changes the result. It is never zero, so that no run slows down on denormals, and
-/// thirds, so that every addition rounds and another order of additions shows.
+/// The field is a lattice of uneven bumps. Neighbouring cells and chunks differ, so that a halo at the wrong place or
+/// time changes the result. It is never zero, so that no run slows down on denormals. It is in thirds, so that every
+/// addition rounds, and another order of additions shows.
 #[must_use]
 pub fn initial(row: usize, column: usize) -> f64 {
     let bump = (row * 37 + column * 101 + row * column % 53) % 89;

@@ -1,12 +1,12 @@
-//! The rows of a block in a buffer with room for one more, so that a sweep needs no second buffer.
+//! Stores the rows of a block in a buffer with room for one more, so that a sweep needs no second buffer.
 //!
-//! A new row is computed from the old row above it, itself, and the one below. After that the old row above is free:
-//! the new row is written there, cell by cell. The first new row goes to the spare place. So every step moves the block up
-//! by one place, and the buffer is a ring.
+//! A new row is computed from the old row above it, the old row itself, and the old row below. After that the old row
+//! above is free, and the new row is written there, cell by cell. The first new row goes to the spare place. So every
+//! step moves the block up by one place, and the buffer is a ring.
 //!
-//! A second buffer would be simpler, but this loop is bound by memory: it would add half again to the traffic, and double
-//! what a migration carries. Sweeping down and up in turn would need no ring, but a sweep against the order of memory takes
-//! twice as long.
+//! A second buffer would be simpler. But this loop is bound by memory: it would add half again to the traffic, and
+//! double what a migration carries. Sweeps down and up in turn would need no ring, but a sweep against the order of
+//! memory takes twice as long.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub(super) struct SlidingRows {
     /// `height + 1` places of a row each.
     #[serde(with = "caribou::bulk")]
     cells: Vec<f64>,
-    /// The place of the first row; the spare one is before it, around the end of the ring.
+    /// The place of the first row. The spare place is before it, around the end of the ring.
     first: usize,
 }
 
@@ -49,7 +49,7 @@ impl SlidingRows {
         &mut self.cells[place]
     }
 
-    /// The place above a row, to be written, the row itself, and the row below, which the last has not.
+    /// The place above a row, to be written, the row itself, and the row below unless it is the last.
     pub(super) fn around(&mut self, row: usize) -> (&mut [f64], &[f64], Option<&[f64]>) {
         let place_above = if self.first + row == 0 { self.height } else { self.first + row - 1 };
         let [above, here, below] =
@@ -63,12 +63,12 @@ impl SlidingRows {
         (above, here, Some(below))
     }
 
-    /// Every row has been written one place up: from now on those are the rows.
+    /// Moves the block up by one place, when every row has been written there.
     pub(super) fn slide(&mut self) {
         self.first = if self.first == 0 { self.height } else { self.first - 1 };
     }
 
-    /// The cells of a place, counted from the ring's beginning and at most once around it.
+    /// The cells of a place. `at` counts from the begin of the ring, and at most once around it.
     fn place(&self, at: usize) -> std::ops::Range<usize> {
         let at = if at > self.height { at - (self.height + 1) } else { at };
         at * self.width..(at + 1) * self.width

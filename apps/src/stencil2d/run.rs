@@ -1,4 +1,4 @@
-//! The program as the harness sees it.
+//! Implements [`Program`] for `stencil2d`, so that the harness can run it and compare strategies.
 
 use super::chunk::{Cells, Heat};
 use super::options::Options;
@@ -10,7 +10,7 @@ use harness::{Conditions, Error, Outcome, Program, RunContext, Total};
 /// A plate that cools for a number of iterations.
 #[derive(Clone, Copy, Debug)]
 pub struct Plate {
-    /// Its cells, and how they are cut.
+    /// The plate and its chunks.
     pub shape: Shape,
     /// Iterations of a run.
     pub iterations: u32,

@@ -1,7 +1,7 @@
-//! The serial reference: the whole plate in two plain buffers, one thread, no chunks.
+//! Computes the reference without the runtime: the whole plate in two plain buffers, one thread, no chunks.
 //!
-//! It shares with the chunked program only the initial field and the expression for one cell. Cutting, halos, the in-place
-//! sweep and everything the runtime does are absent here, so a mistake in any of them shows as a difference.
+//! It shares with the chunked program only the initial field and the expression for one cell. Parts, halos, the
+//! in-place sweep and the runtime are absent, so a mistake in any of them shows as a difference.
 
 use super::kernel::relaxed;
 use super::plate::{HOT, Part, Shape, initial};
@@ -39,7 +39,7 @@ impl std::fmt::Display for Difference {
 }
 
 impl Field {
-    /// A field of the shape's size that holds nothing yet, to be filled part by part; a cell not filled stays NaN.
+    /// A field of the shape's size, to be filled part by part. A cell that is not filled is NaN.
     #[must_use]
     pub fn unfilled(shape: Shape) -> Self {
         Self { grid: shape.grid(), cells: vec![f64::NAN; shape.grid() * shape.grid()] }

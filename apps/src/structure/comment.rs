@@ -1,31 +1,31 @@
-//! The comment of extended XYZ: `key = value` pairs, of which the box and the columns count here.
+//! Reads the comment of extended XYZ: `key = value` pairs, of which only the box and the columns are used.
 //!
-//! A value stands in double quotes, single quotes, brackets or nothing; blanks round `=` and the case of a key do not
-//! matter. A comment that has neither box nor columns is text. What looks like one of both and cannot be read is refused:
-//! a box that goes unnoticed gives a wrong result.
+//! A value is in double quotes, single quotes, brackets or nothing. Blanks around `=` and the case of a key do not
+//! matter. A comment with neither box nor columns is text. A comment that seems to have one of both but cannot be read
+//! is refused, because a box that goes unnoticed gives a wrong result.
 //!
-//! The crates extxyz 0.2 and extxyz-ng 0.0.2 were tried: the first refuses single quotes and plain comments, both take
-//! `lattice` for no box in silence, and the second panics on whole numbers in a column of reals. This reader stays because
-//! it refuses what looks like a box and is none, and because it adds no crate (extxyz adds 40).
+//! The crates extxyz 0.2 and extxyz-ng 0.0.2 were tried. The first refuses single quotes and plain comments. Both
+//! silently take `lattice` for no box. The second panics on whole numbers in a column of reals. This reader stays
+//! because it refuses what looks like a box and is none, and because it adds no crate (extxyz adds 40).
 
 use super::{COORDINATE_MAX, Position};
 use crate::decimal::parse_decimal;
 
-/// Off the diagonal, over the longest side: rounding of the program that wrote the file.
+/// Largest number off the diagonal, over the longest side, that counts as rounding by the program that wrote the file.
 const ROUNDING: f64 = 1e-9;
 
-/// Names by which programs call a box.
+/// Names that programs use for a box.
 const BOXES: [&str; 8] =
     ["lattice", "box", "cell", "unitcell", "unit_cell", "box_size", "boxsize", "cell_vectors"];
 
-/// Names in the line that are not read.
+/// Maximum number of unread names in a note.
 const NAMES_MAX: usize = 5;
 
 const BOX_EXPECTED: &str = "a box with right angles, as in Lattice=\"20 0 0 0 20 0 0 0 20\"";
 const SIDES_EXPECTED: &str = "a box with sides above 0 and up to 1e6, as in Lattice=\"20 0 0 0 20 0 0 0 20\"";
 const COLUMNS_EXPECTED: &str = "columns with one position, as in Properties=species:S:1:pos:R:3";
 
-/// What a comment says.
+/// The contents of a comment.
 #[derive(Debug, PartialEq)]
 pub(super) struct Comment {
     pub(super) sides: Option<Position>,
@@ -36,12 +36,12 @@ pub(super) struct Comment {
 /// The columns of an atom's line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Columns {
-    /// The first of three that are the position, from 0.
+    /// The first of the three columns of the position, from 0.
     pub(super) position: usize,
     pub(super) count: usize,
 }
 
-/// Reads a comment; an error says what was expected.
+/// Reads a comment; an error names what was expected.
 pub(super) fn parse(line: &[u8]) -> Result<Comment, &'static str> {
     let text = String::from_utf8_lossy(line);
     let pairs = pairs(&text);
@@ -72,16 +72,16 @@ pub(super) fn parse(line: &[u8]) -> Result<Comment, &'static str> {
     Ok(Comment { sides, columns, notes })
 }
 
-/// The value of a key that is there once; an error if it is there and no pair, or more than once.
+/// The value of a key that is there once. An error if it is there more than once, or not as a pair.
 fn single<'t>(text: &str, pairs: &[(&str, &'t str)], name: &str) -> Result<Option<&'t str>, ()> {
     let mut values = pairs.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|&(_, value)| value);
     let value = values.next();
-    // Inside of another value, or after a quote that is not closed.
+    // The key is inside another value, or after a quote that is not closed.
     let is_hidden = assignments(text, name) != usize::from(value.is_some());
     if values.next().is_some() || is_hidden { Err(()) } else { Ok(value) }
 }
 
-/// How often `name` and `=` follow each other, as a word, wherever that is.
+/// How often `name` is followed by `=`, as a word, anywhere in the text.
 fn assignments(text: &str, name: &str) -> usize {
     let lower = text.to_ascii_lowercase();
     let is_assigned = |(at, _): &(usize, &str)| {
@@ -93,7 +93,7 @@ fn assignments(text: &str, name: &str) -> usize {
     lower.match_indices(name).filter(is_assigned).count()
 }
 
-/// The keys and values of a comment. A word without a value is none, nor is a quote that is not closed.
+/// The keys of a comment with their values. Words without a value are skipped; an open quote is an ordinary character.
 fn pairs(text: &str) -> Vec<(&str, &str)> {
     let (mut pairs, mut rest) = (Vec::new(), text.trim_start());
     while !rest.is_empty() {
@@ -109,7 +109,7 @@ fn pairs(text: &str) -> Vec<(&str, &str)> {
     pairs
 }
 
-/// A key, and what follows it. It has a character at least, be that a `=` before which nothing stands.
+/// A key, and the text after it. A key has at least one character, even if that is a `=`.
 fn key(text: &str) -> (&str, &str) {
     if let Some(quoted) = quoted(text) {
         return quoted;
@@ -125,7 +125,7 @@ fn value(text: &str) -> (&str, &str) {
     quoted(text).or_else(|| bracketed(text)).unwrap_or_else(|| text.split_at(end()))
 }
 
-/// What stands in quotes, and what follows them; a backslash takes the next character as it is.
+/// The text in quotes, and the text after them. A backslash escapes the next character.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|letter| matches!(letter, '"' | '\''))?;
     let mut is_escaped = false;
@@ -137,7 +137,7 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
     Some((&text[1..=end], &text[end + 2..]))
 }
 
-/// What stands in brackets, others in it among them, and what follows them.
+/// The text in brackets, which may contain other brackets, and the text after them.
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     let mut open = 0_usize;
     for (at, letter) in text.char_indices() {
@@ -153,7 +153,7 @@ fn bracketed(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Names of keys or columns that are there and are not used, if there are any.
+/// A note on names of keys or columns that are not read, if there are any.
 fn listed(what: &str, names: &[&str]) -> Option<String> {
     let shown: Vec<String> =
         names.iter().take(NAMES_MAX).map(|name| crate::quoted::quoted(name.as_bytes())).collect();
@@ -162,7 +162,7 @@ fn listed(what: &str, names: &[&str]) -> Option<String> {
     (!names.is_empty()).then(|| format!("{what}: {}{more}", shown.join(", ")))
 }
 
-/// The keys of a comment that say nothing of columns, nor of a box that there is. A name begins with a letter.
+/// The keys that are not read: all but the columns, the box, and beside a box its `pbc`. A key begins with a letter.
 fn unread_keys<'t>(pairs: &[(&'t str, &str)], has_box: bool) -> Vec<&'t str> {
     let is_read = |key: &str| {
         let is = |name| key.eq_ignore_ascii_case(name);
@@ -179,7 +179,7 @@ fn unread_columns(properties: &str) -> Vec<&str> {
     names.filter(|name| !is_read(name)).collect()
 }
 
-/// The sides of a box of nine numbers, or of the three on their diagonal; an error says what was expected.
+/// The sides of a box of nine numbers, or of the three on their diagonal; an error names what was expected.
 fn sides_of(value: &str) -> Result<Position, &'static str> {
     let words = value.split(|letter: char| letter.is_whitespace() || "[](){},\"'".contains(letter));
     let numbers = words.filter(|word| !word.is_empty()).map(parse_decimal);
@@ -217,7 +217,7 @@ fn columns_of(value: &str) -> Option<Columns> {
     Some(Columns { position: position?, count })
 }
 
-/// Whether a name of a box is followed by three numbers, with one word between at most.
+/// True if the name of a box is followed by three numbers, with one word between at most.
 fn names_a_box(text: &str) -> bool {
     let words = text.split(|letter: char| letter.is_whitespace() || "=:;,[](){}\"'".contains(letter));
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -231,7 +231,7 @@ fn names_a_box(text: &str) -> bool {
     })
 }
 
-/// Whether a value of `pbc` has an axis that is not periodic.
+/// True if a value of `pbc` has an axis that is not periodic.
 fn is_open(value: &str) -> bool {
     value
         .split(|letter: char| !letter.is_alphanumeric())

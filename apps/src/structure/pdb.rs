@@ -1,18 +1,18 @@
-//! PDB, version 3.3: records in fixed columns, counted from 1 in messages and from 0 in this file.
+//! Reads PDB files, version 3.3: records in fixed columns, counted from 1 in messages and from 0 in this file.
 //!
-//! `ATOM`, `HETATM` and `CRYST1` count; `TER`, `MODEL`, `ENDMDL` and `END` separate. Other records of the format describe,
-//! and are passed over. A record that the format does not have is told. Copies of atoms by symmetry are not made.
+//! `ATOM`, `HETATM` and `CRYST1` are read; `TER`, `MODEL`, `ENDMDL` and `END` separate. Other records of the format
+//! describe and are skipped. Records that it does not have are noted. Copies of atoms by symmetry are not made.
 //!
-//! The crate pdbtbx 0.12 was tried: even at its strictest it drops an atom with a six-digit serial number in silence, keeps
-//! every alternative, and refuses lines that end before column 76, as many programs write them. This reader stays because
-//! it counts every record of an atom, and names the line of one that it cannot read.
+//! The crate pdbtbx 0.12 was tried. Even at its strictest it silently drops an atom with a six-digit serial number,
+//! keeps every alternative, and refuses lines that end before column 76, as many programs write them. This reader stays
+//! because it counts every record of an atom, and names the line of one that it cannot read.
 
 use std::ops::Range;
 
 use super::residue::Residue;
 use super::{Fault, Position, SkippedLines, Structure, coordinate, lines};
 
-/// Records that say nothing of positions.
+/// Records without positions.
 const DESCRIPTIONS: [&str; 49] = [
     "HEADER", "OBSLTE", "TITLE", "SPLIT", "CAVEAT", "COMPND", "SOURCE", "KEYWDS", "EXPDTA", "NUMMDL",
     "MDLTYP", "AUTHOR", "REVDAT", "SPRSDE", "JRNL", "REMARK", "DBREF", "DBREF1", "DBREF2", "SEQADV",
@@ -47,9 +47,9 @@ pub(super) fn parse(bytes: &[u8], frame: usize) -> Result<Structure, Fault> {
 struct Reader<'f> {
     /// The model to read, from 1.
     frame: usize,
-    /// The present one.
+    /// The present model, from 1.
     at: usize,
-    /// True if it has an atom.
+    /// True if the present model has an atom.
     has_atoms: bool,
     /// The box, and the model in which it was named.
     crystal: Option<(Option<Position>, usize)>,
@@ -61,7 +61,7 @@ struct Reader<'f> {
     left: LeftOut,
 }
 
-/// Lines that are not read, by why.
+/// Lines that are not read, by reason.
 #[derive(Default)]
 struct LeftOut {
     alternatives: SkippedLines,
@@ -167,12 +167,12 @@ pub(super) struct Atom<'f> {
 }
 
 impl<'f> Atom<'f> {
-    /// Reads an `ATOM` or `HETATM` record; an error says what was expected.
+    /// Reads an `ATOM` or `HETATM` record; an error names what was expected.
     fn parse(line: &'f [u8]) -> Result<Self, &'static str> {
         if !line.is_ascii() {
             return Err("ASCII in a record of an atom");
         }
-        // From 100 000 on some programs write a serial number with six digits, and all that follows one column later.
+        // From 100 000 on some programs write serial numbers with six digits, and all that follows one column later.
         let line = &line[extra_digits(line).min(line.len())..];
         let is_blank =
             |columns: Range<usize>| line.get(columns).is_some_and(|some| some.trim_ascii().is_empty());
@@ -193,7 +193,7 @@ impl<'f> Atom<'f> {
     }
 }
 
-/// Whether a record is of an atom. A serial number of six digits may begin within the name's columns.
+/// True if a record is of an atom. A serial number of six digits may begin within the name's columns.
 fn is_atom(line: &[u8]) -> bool {
     let is_short = |rest: &[u8]| rest.iter().take(2).all(|byte| *byte == b' ' || byte.is_ascii_digit());
     line.starts_with(b"HETATM") || line.strip_prefix(b"ATOM").is_some_and(is_short)
@@ -212,7 +212,7 @@ fn extra_digits(line: &[u8]) -> usize {
     if begin < SERIAL_END { end.saturating_sub(SERIAL_END) } else { 0 }
 }
 
-/// The sides of a crystal's box; none where the sides, all 0 or all 1, say that there is no crystal.
+/// The sides of a crystal's box; none if the sides are all 0 or all 1, which means that there is no crystal.
 fn sides(line: &[u8]) -> Result<Option<Position>, &'static str> {
     let sides = three(line, [6..15, 15..24, 24..33]).ok_or("three sides up to 1e6 in columns 7 to 33")?;
     if matches!(sides, [0.0, 0.0, 0.0] | [1.0, 1.0, 1.0]) {

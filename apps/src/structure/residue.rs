@@ -1,8 +1,8 @@
-//! One position for each atom of a residue of PDB, where the file has several.
+//! Chooses one position for each atom of a PDB residue, where the file has several.
 //!
-//! A residue is a run of records: it ends with `TER`, with another chain, number or segment, and where an atom comes again
-//! under the same letter. So numbers that begin again after 9999 are other residues. Within a residue an atom's first
-//! position counts; where the residue itself has alternatives (microheterogeneity), those of the first name count.
+//! A residue is a run of records. It ends with `TER`, with another chain, number or segment, and where an atom comes
+//! again under the same letter. So numbers that begin again after 9999 are other residues. Within a residue an atom's
+//! first position counts, and of alternative residues (microheterogeneity) the positions of the first name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +13,14 @@ use super::pdb::Atom;
 pub(super) struct Residue<'f> {
     place: [&'f [u8]; 2],
     name: &'f [u8],
-    /// The letter under which each atom's first position stands.
+    /// The letter of each atom's first position.
     first: BTreeMap<&'f [u8], u8>,
     /// All of these letters.
     letters: BTreeSet<u8>,
 }
 
 impl<'f> Residue<'f> {
-    /// Whether this is the position of an atom that counts. O(log atoms of the residue).
+    /// True if this position of an atom counts. O(log atoms of the residue).
     pub(super) fn is_first(&mut self, atom: Atom<'f>) -> bool {
         if self.place != atom.place || self.is_over(atom) {
             *self = Self { place: atom.place, name: atom.residue, ..Self::default() };
@@ -33,7 +33,7 @@ impl<'f> Residue<'f> {
         true
     }
 
-    /// Whether the atom begins another residue with the same number.
+    /// True if the atom begins another residue with the same number.
     fn is_over(&self, atom: Atom<'f>) -> bool {
         let comes_again = self.first.get(atom.name) == Some(&atom.alternative);
         let is_another = self.name != atom.residue

@@ -1,4 +1,4 @@
-//! Files as programs write them, in small.
+//! Tests the readers with small files as other programs write them.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn argon(comment: &str) -> Result<Structure, Fault> {
     xyz(format!("2\n{comment}\nAr 1 1 1\nAr 3 1 1\n"))
 }
 
-/// The records of a PDB file whose atoms are each `serial name letter residue number x`.
+/// The records of a PDB file with atoms given as `serial name letter residue number x`.
 fn records(atoms: &[&str]) -> String {
     let record = |atom: &&str| {
         let words: Vec<&str> = atom.split(' ').collect();

@@ -1,6 +1,7 @@
-//! XYZ: the number of atoms, a comment, and a line for each atom; as often as there are frames.
+//! Reads XYZ files: for each frame the number of atoms, a comment, and a line per atom.
 //!
-//! Without `Properties` a line has an element and three coordinates first. With them it has the columns that they name.
+//! Without `Properties` a line begins with an element and three coordinates. With it, the line has the columns it
+//! names.
 
 use super::comment::{self, Comment};
 use super::{Fault, Position, SkippedLines, Structure, coordinate, lines};
@@ -66,7 +67,7 @@ impl<'f, I: Iterator<Item = (usize, &'f [u8])>> Lines<'f, I> {
     }
 }
 
-/// Reads what follows the number of atoms.
+/// Reads the rest of a frame, after the number of atoms.
 fn read<'f>(
     lines: &mut Lines<'f, impl Iterator<Item = (usize, &'f [u8])>>,
     count: usize,
@@ -93,7 +94,7 @@ fn read<'f>(
     Ok(Structure { positions, sides: comment.sides, notes, ..Structure::default() })
 }
 
-/// The position on a line, and whether the line has columns that nothing names.
+/// The position on a line, and whether the line has columns without names.
 fn atom(line: &[u8], comment: &Comment) -> Result<(Position, bool), String> {
     let words: Vec<&str> = match str::from_utf8(line) {
         Ok(text) if text.is_ascii() => text.split_ascii_whitespace().collect(),
@@ -115,7 +116,7 @@ fn atom(line: &[u8], comment: &Comment) -> Result<(Position, bool), String> {
     Ok((position, comment.columns.is_none() && words.len() > 4))
 }
 
-/// Counts the lines of a frame that is not the one asked for.
+/// Skips the lines of a frame that was not requested.
 fn skip<'f>(
     lines: &mut Lines<'f, impl Iterator<Item = (usize, &'f [u8])>>,
     begin: usize,

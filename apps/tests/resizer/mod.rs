@@ -1,11 +1,11 @@
-//! Shrinks and expands a program from outside, as `caribou resize` does.
+//! Shrinks and expands a running program over HTTP, as `caribou resize` does.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// The number of questions, 5 ms apart, after which a program counts as one that does not answer.
+/// Number of requests, 5 ms apart, after which a program counts as not answering.
 const QUESTIONS_MAX: u32 = 12_000;
 
 /// An unused port.
@@ -14,8 +14,8 @@ pub fn free_port() -> String {
     listener.local_addr().expect("it is bound").port().to_string()
 }
 
-/// Has the program with this port of CARIBOU_MONITOR use each of these numbers of ranks, in turn, until it does. False if
-/// it has ended before.
+/// Makes the program on this port of `CARIBOU_MONITOR` use each of these numbers of ranks in turn, and waits for each.
+/// False if the program has ended before.
 pub fn resize_in_turn(port: &str, numbers: &[u32], has_ended: impl Fn() -> bool) -> bool {
     numbers.iter().all(|number| {
         let is_done = format!("\"ranks_active\":{number},");

@@ -1,12 +1,12 @@
-//! Observers: chunks that see the iterations go by, wherever the program's own chunks are.
+//! Records the progress and the result of a run of an array, wherever the program's chunks are.
 //!
-//! A clock is of a process, and a chunk of the program may migrate to another. So one of those tells the collector, a chunk on
-//! rank 0, when an iteration is complete. The collector writes that into the clock of its process, and tells the relay of each
-//! other process, which does the same: the director there reads it. Only the clock and parts of rank 0 count. The
-//! collector has the parts of the result, if they are to be compared, and ends the run when it has seen everything; the
-//! last iterations may not have come to the other clocks by then.
+//! Each process has its own [`IterationClock`], and a chunk may migrate to another process. So chunks send observations
+//! to the *collector*, a chunk on rank 0. The collector writes them into the clock of its process and sends complete
+//! iterations to the *relay* of each other process. A relay writes them into its clock, which the disturbance injector
+//! of that process reads. Only the clock and the parts of rank 0 enter the result. The collector ends the run when all
+//! iterations are complete and all parts have come. The last iterations may not have reached the other clocks by then.
 //!
-//! The relays are a group: a run restarts on any number of processes.
+//! Relays are a group (one chunk per rank, made anew by a restart), so a run restarts on any number of processes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,7 +24,7 @@ pub trait Part: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Part for T {}
 
-/// The way of chunks to the collector; a service that [`run`](super::run) provides on each rank.
+/// Sends the observations of chunks to the collector. [`run`](super::run) provides it on each rank as a service.
 #[derive(Debug)]
 pub struct Observers<T: Part> {
     collector: Array<Collector<T>>,
@@ -34,15 +34,15 @@ pub struct Observers<T: Part> {
     collect: bool,
 }
 
-/// Collects the observations, and ends the run.
+/// Collects the observations and ends the run.
 #[derive(Debug, Serialize, Deserialize)]
 struct Collector<T> {
     iterations: u32,
-    /// Iterations seen.
+    /// The number of complete iterations that was received last.
     seen: u32,
     /// Parts that are to come.
     missing_parts: u64,
-    /// Parts that have come: part of the state, so that a restarted run has them.
+    /// Parts that have come. A checkpoint must hold them, so they are part of the state.
     parts: Vec<T>,
 }
 
@@ -54,7 +54,7 @@ enum Sight<T> {
         /// The moment, ns since the run began.
         at_ns: u64,
     },
-    /// So many iterations are complete on all ranks.
+    /// `step` iterations are complete on all ranks.
     Complete {
         /// Iterations.
         step: u32,
@@ -69,7 +69,7 @@ enum Sight<T> {
 #[derive(Debug, Serialize, Deserialize)]
 struct Relay;
 
-/// So many iterations were complete on all ranks at this moment, ns since the run began.
+/// `step` iterations were complete on all ranks at `at_ns`, ns since the run began.
 #[derive(Debug, Serialize, Deserialize)]
 struct Complete {
     step: u32,
@@ -86,7 +86,7 @@ struct Sink<T> {
 struct ProcessClock(Arc<IterationClock>);
 
 impl<T: Part> Observers<T> {
-    /// Sets them up in each process of `launch`. Of each of `chunks` a part goes to `parts`, which all processes have or none.
+    /// Adds collector, relays and services. `chunks` chunks deliver to `parts`, which all processes pass or none.
     pub(super) fn set_up(
         setup: &mut Setup,
         launch: Launch,
@@ -112,19 +112,19 @@ impl<T: Part> Observers<T> {
         setup.service(Self { collector, relays, processes, collect });
     }
 
-    /// The first iteration begins now; one chunk tells it.
+    /// Reports that the first iteration begins now. One chunk of the program calls this.
     pub fn begin<C: Chunk>(&self, ctx: &mut Ctx<'_, C>) {
         let at_ns = ctx.elapsed_ns();
         ctx.send_to(self.collector, COLLECTOR, Sight::Begun { at_ns });
     }
 
-    /// So many iterations are complete on all ranks, now; one chunk tells it, once for each number.
+    /// Reports that `step` iterations are complete on all ranks. One chunk calls this, once for each number.
     pub fn complete<C: Chunk>(&self, ctx: &mut Ctx<'_, C>, step: u32) {
         let at_ns = ctx.elapsed_ns();
         ctx.send_to(self.collector, COLLECTOR, Sight::Complete { step, at_ns });
     }
 
-    /// A chunk has done its last iteration; `part` is asked for only where results are to be compared.
+    /// Delivers the part of a chunk after its last iteration. `part` is called only where results are compared.
     pub fn deliver<C: Chunk>(&self, ctx: &mut Ctx<'_, C>, part: impl FnOnce() -> T) {
         if self.collect {
             ctx.send_to(self.collector, COLLECTOR, Sight::Part(part()));
@@ -144,7 +144,7 @@ impl<T: Part> Chunk for Collector<T> {
                 clock.record(step, at_ns);
                 self.seen = step;
                 let Observers { relays, processes, .. } = *ctx.service::<Observers<T>>();
-                // A process is a rank.
+                // Each process of a job is one rank.
                 for rank in 1..processes {
                     ctx.send_to(relays, rank, Complete { step, at_ns });
                 }

@@ -1,4 +1,6 @@
-//! Facts of the syncs of an array: imbalance, moves, the time to settle, and the shortest possible time.
+//! Computes the facts of a run of an array for the comparison: imbalance, moved chunks, the number of syncs until
+//! iterations settle, and the shortest possible time (the capacity bound). A balancing window that was decided counts
+//! as a sync.
 
 use caribou::Report;
 use caribou::report::{RunReport, SyncTotals};
@@ -16,9 +18,9 @@ use crate::times::Times;
 pub struct Syncs {
     /// The strategy and its parameters, as given.
     pub lb: String,
-    /// Mean milliseconds an iteration.
+    /// Mean milliseconds per iteration.
     pub iteration_ms: f64,
-    /// Median imbalance of the syncs, while disturbed, or all along in a quiet run.
+    /// Median imbalance of the syncs in disturbed windows, or of all syncs of a quiet run.
     pub imbalance: Option<f64>,
     /// Chunks moved.
     pub moves: u64,
@@ -26,14 +28,14 @@ pub struct Syncs {
     pub moved_bytes: u64,
     /// Milliseconds spent in syncs: collecting, deciding, migrating.
     pub sync_ms: f64,
-    /// Syncs from the first neighbour's arrival until iterations were as short as they stayed; none beside a neighbour that
-    /// comes and goes at random.
+    /// Syncs from the first disturbance until iterations were as short as they stayed; `None` beside a random
+    /// neighbour.
     pub settled_after: Option<u32>,
-    /// The run between the comings and goings of neighbours.
+    /// The run, cut where neighbours start or end.
     pub windows: Vec<WindowMean>,
     /// Milliseconds of each iteration.
     pub iterations_ms: Vec<f64>,
-    /// The syncs, in order; of a long run a part of them.
+    /// The syncs in order; of a long run, evenly spread ones.
     pub syncs: Vec<SyncRecord>,
     #[serde(skip)]
     bound_s: Option<f64>,
@@ -47,20 +49,20 @@ pub struct WindowMean {
     /// The part of the run.
     #[serde(flatten)]
     pub window: Window,
-    /// Mean milliseconds an iteration.
+    /// Mean milliseconds per iteration.
     pub iteration_ms: Option<f64>,
 }
 
 /// One sync, as far as the comparison needs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SyncRecord {
-    /// Its number, from 0. A long run's record holds evenly spread ones.
+    /// Number of the sync, from 0. The record of a long run holds evenly spread syncs.
     pub sync: u64,
-    /// The moment of its end, in nanoseconds since the run began.
+    /// The time of its decision, ns since the run began.
     pub at_ns: u64,
-    /// Max/avg of the ranks' times over the phase before it.
+    /// Time of the slowest rank in the phase before the sync, over the ideal time by the capacities of the ranks.
     pub imbalance: f64,
-    /// Max/avg the strategy expected of its own plan.
+    /// The imbalance that the strategy expected after its moves.
     pub imbalance_predicted: f64,
     /// Chunks that moved.
     pub moved: u64,
@@ -68,7 +70,7 @@ pub struct SyncRecord {
     pub moved_bytes: u64,
     /// Time that the sync itself took: collecting, deciding, migrating.
     pub cost_ns: u64,
-    /// Time that all since the last one would have taken at best: all work, over the capacity measured of all ranks.
+    /// The shortest possible time since the sync before: all work over the measured capacity of all ranks.
     pub bound_ns: u64,
 }
 
@@ -87,7 +89,7 @@ impl From<&caribou::report::SyncReport> for SyncRecord {
     }
 }
 
-/// Work is a rank's capacity times the time that the rank needed. Windows that were not decided count as well.
+/// [`SyncRecord::bound_ns`]. A rank's work is its capacity times the time that it needed. Undecided windows count too.
 fn bound_ns(sync: &caribou::report::SyncReport) -> u64 {
     if sync.window {
         return sync.ideal_ns;
@@ -159,7 +161,7 @@ impl Facts for Syncs {
     }
 }
 
-/// The syncs of a run, among its times.
+/// The syncs of a run, with the times of its iterations.
 struct SyncTimeline<'t> {
     times: &'t Times,
     syncs: Vec<SyncRecord>,
@@ -171,25 +173,25 @@ impl<'t> SyncTimeline<'t> {
         Self { times, syncs: report.syncs.iter().map(SyncRecord::from).collect(), totals: report.sync_totals }
     }
 
-    /// The shortest possible time, s: with all work spread at all times over the capacity of its ranks, as far
-    /// as was measured. No more than it took, which was possible. `None` without two syncs, at which that is measured: the
-    /// phase before the first holds the start as well.
+    /// The shortest possible time of the run, s: all work over the measured capacity of the ranks. It is at most the
+    /// time that the run took. `None` with fewer than two syncs, because the phase before the first sync also holds the
+    /// start.
     ///
-    /// The rest after the last sync is taken to be like all before.
+    /// The part of the run after the last sync is assumed to be like the part before.
     fn bound_s(&self) -> Option<f64> {
         if self.totals.syncs < 2 {
             return None;
         }
         let measured_ns = self.times.since_start_ns(self.syncs.last()?.at_ns);
-        // Those that are known stand for all.
+        // The syncs in the record stand for all syncs of a long run.
         let syncs = self.totals.syncs as f64 / self.syncs.len() as f64;
         let bound_ns = self.syncs.iter().map(|sync| sync.bound_ns).sum::<u64>() as f64 * syncs;
         (measured_ns > 0).then(|| self.times.total_s() * (bound_ns / measured_ns as f64).min(1.0))
     }
 
-    /// The median of the syncs' imbalance while something disturbs the run, or over all of it when nothing ever does.
+    /// The median imbalance of the syncs in disturbed windows, or of all syncs of a quiet run.
     ///
-    /// The median, because the first sync after a neighbour's arrival measures a phase that could not be predicted.
+    /// The median, because the first sync after a neighbour starts measures a phase that could not be predicted.
     fn imbalance(&self, windows: &[Window]) -> Option<f64> {
         let quiet = windows.iter().all(|window| !window.disturbed);
         let counts = |iteration: u32| {
@@ -201,12 +203,12 @@ impl<'t> SyncTimeline<'t> {
         median(syncs.map(|sync| sync.imbalance).collect())
     }
 
-    /// Counts the syncs after `window` began until its iterations were as short as they stay; `None` when the window holds fewer
-    /// than three syncs, or nothing moved in it.
+    /// The number of syncs from the start of `window` until its iterations were as short as they stay. `None` if the
+    /// window holds fewer than three syncs, or nothing moved in it.
     ///
-    /// Short means: the mean of the iterations between two syncs is at most 10 % above the median of those means over the
-    /// window's second half. The mean, because chunks run ahead of each other: a long iteration is followed by short ones,
-    /// and most can be short while the run is slow.
+    /// Iterations are short if their mean between two syncs is at most 10 % above the median of these means over the
+    /// window's second half. The mean is used because chunks run ahead of each other: short iterations follow a long
+    /// one, and most can be short while the run is slow.
     fn settled_after(&self, window: &Window) -> Option<u32> {
         let mut inside: Vec<(u32, &SyncRecord)> = self
             .syncs
@@ -214,7 +216,7 @@ impl<'t> SyncTimeline<'t> {
             .map(|sync| (self.times.completed_at(sync.at_ns), sync))
             .filter(|(iteration, _)| (window.from + 1..window.to).contains(iteration))
             .collect();
-        // A sync of before the window may end in it, some iterations late, and knows nothing of it.
+        // A sync that began before the window may end some iterations into it. It did not measure the disturbance.
         if let [(first, _), (second, _), ..] = inside[..]
             && 2 * (first - window.from) < second - first
         {
@@ -230,7 +232,7 @@ impl<'t> SyncTimeline<'t> {
             cuts.windows(2).filter_map(|cut| self.times.mean_ms(cut[0], cut[1])).collect();
         let steady = median(periods[periods.len() / 2..].to_vec())?;
         let settled = periods.iter().position(|&period| period <= 1.1 * steady)?;
-        // A long run's record holds every second sync, or every fourth, and so on.
+        // The record of a long run holds every 2nd sync, or every 4th, and so on.
         let stride = inside[1].1.sync - inside[0].1.sync;
         Some(settled as u32 * stride as u32)
     }
@@ -280,7 +282,7 @@ pub(crate) mod tests {
     #[test]
     fn the_bound_is_all_work_over_all_capacity_and_never_more_than_the_run_took() {
         let mut sync = caribou::report::SyncReport::default();
-        // One rank needed a second of the whole vCPU, the other two of half of one.
+        // Rank 0 needed 1 s of a whole vCPU, rank 1 needed 2 s of half a vCPU.
         (sync.before_ns, sync.capacity) = (vec![1_000_000_000, 2_000_000_000], vec![1.0, 0.5]);
         assert_eq!(bound_ns(&sync), 1_333_333_333);
         // Windows that were not decided count as well.

@@ -1,7 +1,7 @@
-//! Runs the play around a run: neighbours enter and leave at their iterations, quotas close in, the progress is shown.
-//!
-//! The program computes on the thread that started it; the director sleeps on another, and is woken when the next
-//! neighbour is due. Of several processes each has a director, for what disturbs its own rank.
+//! Applies the disturbances of a run: starts and ends neighbours (busy processes) at their iterations, puts workers
+//! under CPU quotas, and shows the progress. The program runs on its caller's thread. The injector sleeps on a second
+//! thread and is woken when the next neighbour is due. Each process of a job has an injector, which disturbs only its
+//! own rank.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::experiment::Experiment;
 use crate::iteration_clock::IterationClock;
 use crate::progress::Progress;
 
-/// Ten looks a second are smooth enough for a bar, and too few to be seen in an iteration.
+/// Time between two checks: short enough for a smooth progress bar, too long to slow an iteration visibly.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// While workers are awaited.
+/// Time between two checks while workers are missing.
 const LOOK_OFTEN: Duration = Duration::from_millis(2);
 
 pub(crate) struct DisturbanceInjector<'a> {
@@ -32,9 +32,9 @@ pub(crate) struct DisturbanceInjector<'a> {
 
 /// The state of a quota.
 enum QuotaState {
-    /// The workers it is for are not all there yet.
+    /// Not all workers of the rank have started.
     Awaiting,
-    /// In force, until this is dropped.
+    /// In force until dropped.
     Held { _quota: Quota },
     /// The system does not allow it.
     Refused,
@@ -57,7 +57,7 @@ impl<'a> DisturbanceInjector<'a> {
         }
     }
 
-    /// Follows the run until `is_over`; the thread that ends the run unparks this one.
+    /// Applies the disturbances until `is_over` returns true. The thread that ends the run unparks this thread.
     pub(crate) fn follow(&mut self, is_over: impl Fn() -> bool) -> Result<(), Error> {
         while !is_over() {
             let completed = self.clock.completed();
@@ -71,32 +71,31 @@ impl<'a> DisturbanceInjector<'a> {
         }
         let completed = self.clock.completed();
         self.progress.show(self.done(completed));
-        // One may have ended since the last look.
+        // A neighbour may have ended since the last check.
         self.update_neighbours(completed)?;
         self.neighbours
             .iter_mut()
             .try_for_each(|(spec, neighbour)| stop_neighbour(spec, neighbour, completed))
     }
 
-    /// The part of the whole run that `completed` steps are.
+    /// The amount of work in `completed` steps.
     fn done(&self, completed: u32) -> u64 {
         let Experiment { steps, total, .. } = self.experiment;
         (u128::from(total.count) * u128::from(completed) / u128::from((*steps).max(1))) as u64
     }
 
-    /// Tells if every quota that was asked for holds the threads of this process that it is meant for. Of other processes
-    /// nothing is known: each says itself that it could not have one.
+    /// True if every requested quota of this process's ranks is in force. Other processes report their own refusals.
     pub(crate) fn quotas_hold(&self) -> bool {
         self.quotas.iter().all(|(_, grip)| matches!(grip, QuotaState::Held { .. }))
     }
 
-    /// Starts and ends neighbours; false while one is due whose worker has not taken its seat.
+    /// Starts and ends neighbours. Returns false while a neighbour is due but its worker is not pinned yet.
     fn update_neighbours(&mut self, completed: u32) -> Result<bool, Error> {
         let (steps, launch) = (self.experiment.steps, self.experiment.launch);
         let mut all_there = true;
         for (spec, neighbour) in &mut self.neighbours {
             if let Some(status) = neighbour.as_mut().and_then(Neighbour::ended) {
-                // Figures of a run that was not disturbed as it says are worth nothing. Of age they end with success.
+                // A run with too little disturbance is worthless. At its maximum age a neighbour exits with success.
                 if !status.success() {
                     return Err(Error::NeighbourEnded { rank: spec.rank, completed, status });
                 }
@@ -105,11 +104,11 @@ impl<'a> DisturbanceInjector<'a> {
             if !spec.acts(completed) || completed == steps {
                 stop_neighbour(spec, neighbour, completed)?;
             } else if neighbour.is_none() {
-                // Worker 0 may be a thread that libraries bind here and there while they look around the machine.
+                // Under MPI, libraries may bind the main thread (worker 0) elsewhere while they inspect the machine.
                 let seated = completed > 0 || launch == Launch::Alone;
                 match seated.then(|| workers::first_vcpu(spec.rank, launch)).flatten() {
                     Some(vcpu) => *neighbour = Some(Neighbour::start(vcpu, spec.duty, spec.seed)?),
-                    // Workers take their seats before the first iteration, and leave them after the last.
+                    // Workers are pinned before the first iteration and unpinned after the last.
                     None if (1..steps).contains(&self.clock.completed()) => {
                         return Err(Error::NotPinned { rank: spec.rank });
                     }
@@ -120,7 +119,7 @@ impl<'a> DisturbanceInjector<'a> {
         Ok(all_there)
     }
 
-    /// Puts workers that have appeared under their quota; false while some rank's are missing.
+    /// Puts the workers of each rank under its quota. Returns false while workers of a rank are missing.
     fn confine_workers(&mut self, completed: u32) -> Result<bool, Error> {
         let mut all_there = true;
         for (spec, grip) in &mut self.quotas {
@@ -128,7 +127,7 @@ impl<'a> DisturbanceInjector<'a> {
                 continue;
             }
             let threads = workers::of_rank(spec.rank, self.experiment.launch);
-            // Where the run chooses how many workers there are, they are all there when they have done something.
+            // If the run chooses the number of workers, all of them exist when the first step is complete.
             let there = match self.experiment.workers {
                 Some(workers) => threads.len() == workers as usize,
                 None => completed > 0,
@@ -155,14 +154,14 @@ impl<'a> DisturbanceInjector<'a> {
         Ok(all_there)
     }
 
-    /// The next number of completed iterations at which there is something to do.
+    /// The next number of completed iterations at which a neighbour starts or ends, or at which the run ends.
     fn next_change(&self, completed: u32) -> u32 {
         let cues = self.neighbours.iter().flat_map(|(spec, _)| [Some(spec.from), spec.to]).flatten();
         cues.filter(|&cue| cue > completed).fold(self.experiment.steps, u32::min)
     }
 }
 
-/// Ends a neighbour that was there, if it disturbed the run as asked.
+/// Ends a neighbour, if any. Returns an error if a signal had stopped it: the run was not disturbed as requested.
 fn stop_neighbour(
     spec: &NeighbourSpec,
     neighbour: &mut Option<Neighbour>,

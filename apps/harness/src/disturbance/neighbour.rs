@@ -1,10 +1,10 @@
-//! A busy neighbour: a real process that takes CPU time from one vCPU.
+//! Takes CPU time from one vCPU by a real process, a *busy neighbour*. The process is this same program, started again
+//! with a hidden first argument, so nothing else has to be installed. It is a process and not a thread, because the
+//! scheduler, `/proc` and the balancer should see it as a foreign process.
 //!
-//! It is this same program, started again with a hidden first argument, so nothing else has to be installed. A process and
-//! not a thread, because the scheduler, `/proc` and the balancer should see it as a foreign process.
-//!
-//! It ends when it is killed, when its parent is gone (it looks at every period: a death signal would be bound to the
-//! *thread* that started it), and in any case after [`LIFETIME_S`].
+//! A neighbour ends when it is killed, when its parent has ended, and in any case after [`LIFETIME_S`] seconds. It
+//! checks for its parent once per period, because a death signal would depend on the *thread* that started the
+//! neighbour.
 
 use std::ffi::CStr;
 use std::fs;
@@ -21,13 +21,13 @@ use crate::error::Error;
 /// The hidden first argument that turns a program into a neighbour.
 const ARGUMENT: &str = "--be-a-busy-neighbour";
 
-/// The name by which the system, and a trace, know it.
+/// Its name in `/proc` and in traces.
 const NAME: &CStr = c"busy-neighbour";
 
-/// No neighbour lives longer, whatever became of the program that wanted it.
+/// A neighbour ends after this time, s, even if its parent does not end it.
 pub const LIFETIME_S: u64 = 3600;
 
-/// One cycle of work and sleep; several scheduler slices long, and short beside an interval between syncs.
+/// One cycle of work and sleep, ns: longer than several scheduler slices, shorter than the time between two syncs.
 const PERIOD_NS: u64 = 20_000_000;
 
 /// A running neighbour; dropping it ends the process.
@@ -35,17 +35,17 @@ const PERIOD_NS: u64 = 20_000_000;
 pub struct Neighbour {
     process: Child,
     duty: f64,
-    /// None for one that is busy all the time.
+    /// None for a neighbour that is busy all the time.
     schedule: Option<OnOff>,
     started: Instant,
 }
 
-/// One that was busy for a shorter time says nothing: it had first to start.
+/// A neighbour is judged only when it was to be busy for this time, because its process has to start first.
 const JUDGED_AFTER: Duration = Duration::from_millis(500);
 
 impl Neighbour {
-    /// Starts a process that asks for `duty` (above 0, up to 1) of the CPU time of `vcpu`: all the time, or during the busy
-    /// stretches of the schedule of `seed`, which begins with the process.
+    /// Starts a process that wants the part `duty` (above 0, at most 1) of the CPU time of `vcpu`. With a `seed` it
+    /// does so only in the busy stretches of the schedule of that seed, which begins with the process.
     ///
     /// # Errors
     /// [`Error::System`] when the process cannot be started.
@@ -56,19 +56,19 @@ impl Neighbour {
         command.arg(ARGUMENT).arg(vcpu.to_string()).arg(duty.to_string());
         command.arg(getpid().as_raw_nonzero().to_string());
         command.args(seed.map(|seed| seed.to_string()));
-        // One that is stopped may outlive this program: it must not hold what others read to its end.
+        // A stopped neighbour may outlive this program. It must not keep pipes open that others read to their end.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().map_err(failed)?;
         Ok(Self { process, duty, schedule: seed.map(OnOff::new), started: now() })
     }
 
-    /// How the process ended, if it did before it was to.
+    /// The exit status of the process, if it has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.process.try_wait().ok().flatten()
     }
 
-    /// Whether a signal stops it, or stopped it so long that it asked for less than half of its part: then it neither ran
-    /// nor waited for its vCPU. Nor does it while a quota stops all of a container, which is no fault.
+    /// True if a signal has stopped the process: now, or for so long that it wanted less than half of its CPU time. A
+    /// quota on the whole container stops it too, without fault; under a quota only a stop now counts.
     pub(crate) fn was_stopped(&self) -> bool {
         let read = |file| fs::read_to_string(format!("/proc/{}/{file}", self.id())).unwrap_or_default();
         let age = now().duration_since(self.started);
@@ -88,33 +88,33 @@ impl Neighbour {
 
 impl Drop for Neighbour {
     fn drop(&mut self) {
-        // Both fail only when the process is gone already, as intended.
+        // Both calls fail only if the process has already ended, as intended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// The part of its age in which a neighbour was to be busy.
+/// The part of `age` in which the schedule is busy.
 fn busy_before(schedule: &OnOff, age: Duration) -> Duration {
     Duration::from_nanos(schedule.busy_before(age.as_nanos() as u64))
 }
 
-/// The state follows the name, which may have brackets itself.
+/// The state follows the name in brackets, and the name may contain brackets.
 fn is_stopped(stat: &str) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['T', 't']))
 }
 
-/// Time in which a process ran or waited for its vCPU, ns; none where the kernel does not count it.
+/// Time in which a process ran or waited for its vCPU, ns; `None` where the kernel does not count it.
 fn asked_ns(schedstat: &str) -> Option<f64> {
     let times = schedstat.split_whitespace().map(|time| time.parse::<f64>().ok());
     let ns: f64 = times.take(2).sum::<Option<f64>>()?;
     (ns > 0.0).then_some(ns)
 }
 
-/// The first thing in every `main`: lives the life of a neighbour if this process was started as one.
+/// Runs as a neighbour if this process was started as one. Every `main` calls this first.
 #[must_use]
 pub fn run_as_neighbour_if_requested() -> Option<ExitCode> {
-    // One that is no text is none of ours.
+    // An argument that is not UTF-8 differs from ours in any case.
     let mut arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
     if arguments.next()? != ARGUMENT {
         return None;
@@ -130,16 +130,15 @@ pub fn run_as_neighbour_if_requested() -> Option<ExitCode> {
     })
 }
 
-/// Burns `duty` of each period, in CPU time: beside a busy worker it then asks for that part of the vCPU, and the fair
-/// share of the worker is what `disturbance` says. Measured in wall time it would count the worker's slices as its own.
-/// During the quiet stretches of its schedule, if it has one, it sleeps.
+/// Uses the part `duty` of each period, in CPU time. Beside a busy worker it then wants that part of the vCPU. In wall
+/// time the worker's slices would count as its own. In the quiet stretches of its schedule, if any, the process sleeps.
 fn live(vcpu: usize, duty: f64, parent: Pid, mut schedule: Option<OnOff>) -> ExitCode {
     let mut set = CpuSet::new();
     set.set(vcpu);
     if sched_setaffinity(None, &set).is_err() {
         return ExitCode::FAILURE;
     }
-    // Without it is called like the program.
+    // On failure the process keeps the name of the program.
     let _ = set_name(NAME);
     let busy_ns = (duty * PERIOD_NS as f64) as u64;
     let born_ns = now_ns(ClockId::Monotonic);
@@ -154,7 +153,7 @@ fn live(vcpu: usize, duty: f64, parent: Pid, mut schedule: Option<OnOff>) -> Exi
         // A period that took longer, because the vCPU was shared, is not made up for.
         let end_ns = now_ns(ClockId::Monotonic);
         due_ns = (due_ns + PERIOD_NS).min(change_ns).max(end_ns);
-        // A full-time neighbour never sleeps, not even for nothing: a thread that sleeps goes to the end of the queue.
+        // A full-time neighbour never sleeps, not even for 0 ns: a thread that sleeps goes to the end of the run queue.
         if due_ns > end_ns {
             std::thread::sleep(Duration::from_nanos(due_ns - end_ns));
         }
@@ -167,11 +166,11 @@ pub(crate) fn burn(busy_ns: u64) {
     burn_until(busy_ns, u64::MAX);
 }
 
-/// The same, but no longer than until `deadline_ns` of the monotonic clock.
+/// Spins until this thread has used `busy_ns` of CPU time, or until `deadline_ns` of the monotonic clock.
 fn burn_until(busy_ns: u64, deadline_ns: u64) {
     let end_ns = thread_cpu_ns() + busy_ns;
     while thread_cpu_ns() < end_ns && now_ns(ClockId::Monotonic) < deadline_ns {
-        // Thousands of additions between two looks at the clock: a neighbour that computes, not one that makes system calls.
+        // Thousands of additions between two clock reads: the neighbour should compute, not make system calls.
         std::hint::black_box((0..5_000_u64).fold(0, |sum, i| std::hint::black_box(sum ^ i)));
     }
 }
@@ -181,7 +180,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// CPU time of this thread.
+/// CPU time of this thread, ns.
 pub(crate) fn thread_cpu_ns() -> u64 {
     now_ns(ClockId::ThreadCPUTime)
 }
@@ -204,7 +203,7 @@ mod tests {
         assert!((5_000_000..15_000_000).contains(&used_ns), "{used_ns} ns");
     }
 
-    /// A neighbour that asks for nothing.
+    /// A neighbour that wants no CPU time.
     fn sleeper() -> Neighbour {
         let process = Command::new("sleep").arg("60").spawn().unwrap();
         Neighbour { process, duty: 1.0, schedule: None, started: now() }

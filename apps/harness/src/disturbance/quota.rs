@@ -1,12 +1,13 @@
-//! A limit on the CPU time of one rank's workers, by a control group, as cloud providers limit small instances.
+//! Limits the CPU time of one rank's workers by a control group, as cloud providers limit small instances.
 //!
-//! Version 1 groups take threads in `tasks`; version 2 groups take them in `cgroup.threads` once they are *threaded*.
-//! Needs write access to the group this process is in, which a container often denies: the caller then goes on without.
+//! Version 1 groups take thread ids in the file `tasks`. Version 2 groups take them in `cgroup.threads` once the group
+//! is *threaded*. Both need write access to the group of this process. Containers often deny it; the caller then goes
+//! on without a quota.
 //!
-//! A process that is killed cannot remove its group, and one that gets a signal would have to handle it. So each group has a
-//! *keeper*: this same program, started again with a hidden first argument, in a process group of its own so that a
-//! Ctrl-C does not reach it. It waits until its standard input ends, which is when its parent has ended, however that was,
-//! and removes the group. Should it be killed as well, the next program that makes a group removes this one.
+//! A killed process cannot remove its group. So each group has a *keeper*: this same program, started again with a
+//! hidden first argument, in its own process group so that Ctrl-C does not reach it. The keeper removes the group when
+//! its standard input ends, which happens however its parent ends. If the keeper is also killed, the next program that
+//! makes a group removes this one.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,18 +20,18 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-/// The hidden first argument that turns a program into the keeper of the group that is named next.
+/// The hidden first argument that makes a program the keeper of the group in the next argument.
 const ARGUMENT: &str = "--keep-a-control-group";
 
-/// Patience with the threads of a process that leave its groups, in looks that are so far apart.
+/// The keeper tries to remove a group this often, at this interval, while threads still leave it.
 const LOOKS: u32 = 500;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// The kernel's default of 100 ms lets a worker run freely for 50 ms and then stops it for 50: iterations of a few
-/// milliseconds would see a fast vCPU that now and then freezes. At 10 ms they see a slow one.
+/// Period of the quota, us. With the kernel's default of 100 ms, a quota of 50 % lets a worker run for 50 ms and stops
+/// it for 50 ms. Iterations of a few ms would see a fast vCPU that sometimes freezes. With 10 ms they see a slow vCPU.
 const PERIOD_US: u64 = 10_000;
 
-/// A control group that limits the threads put into it; dropping it frees them and removes it.
+/// A control group that limits the threads put into it. Dropping it frees the threads and removes the group.
 #[derive(Debug)]
 pub(crate) struct Quota {
     group: PathBuf,
@@ -41,14 +42,14 @@ pub(crate) struct Quota {
 }
 
 impl Quota {
-    /// Makes a group whose threads together get `vcpus` vCPUs' worth of time.
+    /// Makes a group whose threads together get the CPU time of `vcpus` vCPUs.
     ///
     /// # Errors
     /// The system's answer when neither version of control groups could be used.
     pub(crate) fn new(name: &str, vcpus: f64) -> io::Result<Self> {
         let quota_us = (vcpus * PERIOD_US as f64).round() as u64;
         Self::version_1(name, quota_us).or_else(|first| match Self::version_2(name, quota_us) {
-            // The error of the version this machine has: without a v1 hierarchy the first says only "not found".
+            // Prefers the error of the version that exists: without version 1 the first error is only "not found".
             Err(second) if first.kind() == io::ErrorKind::NotFound => Err(second),
             other => other.map_err(|_| first),
         })
@@ -83,7 +84,7 @@ impl Quota {
     fn make(parent: &Path, name: &str, threads: &'static str) -> io::Result<Self> {
         sweep(parent);
         let group = parent.join(format!("caribou-{name}-{}", std::process::id()));
-        // The keeper first: there is no moment at which a signal could leave a group without one.
+        // The keeper starts first, so that no signal can leave a group without a keeper.
         let this = Self { keeper: start_keeper(&group).ok(), group, threads };
         fs::create_dir(&this.group)?;
         Ok(this)
@@ -92,7 +93,7 @@ impl Quota {
 
 impl Drop for Quota {
     fn drop(&mut self) {
-        // A group with threads in it cannot be removed: those still alive go back to where they came from.
+        // A group with threads cannot be removed, so the remaining threads go back to the parent group.
         let threads = fs::read_to_string(self.group.join(self.threads)).unwrap_or_default();
         if let Some(parent) = self.group.parent() {
             for id in threads.lines() {
@@ -113,7 +114,7 @@ fn start_keeper(group: &Path) -> io::Result<Child> {
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
 }
 
-/// Among the first things in every `main`: keeps a group if this process was started to do that.
+/// Keeps a group if this process was started as a keeper. Every `main` calls this at its start.
 #[must_use]
 pub(crate) fn run_as_keeper_if_requested(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
@@ -125,7 +126,7 @@ pub(crate) fn run_as_keeper_if_requested(arguments: impl IntoIterator<Item = OsS
     Some(ExitCode::SUCCESS)
 }
 
-/// Removes the group when `parent` ends and no thread is in it any more.
+/// Removes the group when `parent` has ended and the last thread has left the group.
 fn hold_until_parent_exits(group: &Path, mut parent: impl Read) {
     let _ = parent.read_to_end(&mut Vec::new());
     for _ in 0..LOOKS {
@@ -136,7 +137,7 @@ fn hold_until_parent_exits(group: &Path, mut parent: impl Read) {
     }
 }
 
-/// Removes groups of programs that were killed and could not do it themselves.
+/// Removes groups of killed programs.
 fn sweep(parent: &Path) {
     for group in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = group.file_name();
@@ -160,7 +161,7 @@ fn parent_group(roots: &[&str], controller: &str) -> io::Result<PathBuf> {
         .ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// The path in a line `id:controllers:path` of `/proc/self/cgroup`, if it is the hierarchy of `controller`.
+/// The path in a line `id:controllers:path` of `/proc/self/cgroup`, if the line is for the hierarchy of `controller`.
 fn own_path<'a>(line: &'a str, controller: &str) -> Option<&'a str> {
     let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
     controllers.split(',').any(|name| name == controller).then_some(path)

@@ -1,10 +1,9 @@
-//! A rank that computes more slowly than it could: the CPU time of its kernel is stretched, as on a slower vCPU.
-//!
-//! That the runtime measures the rank as much slower is [`Config::slowed`](caribou::Config::slowed).
+//! Makes a rank compute more slowly: stretches the CPU time of its kernel, as on a slower vCPU. The setting
+//! [`Config::slowed`](caribou::Config::slowed) makes the runtime measure the rank as equally slow.
 
 use crate::disturbance::neighbour::{burn, thread_cpu_ns};
 
-/// Runs `kernel` in `slowness` times the CPU time that it needs; its result is the same. 1 costs nothing.
+/// Runs `kernel`, then spins until `slowness` times its CPU time has passed. A `slowness` of 1 costs nothing.
 pub fn stretched<T>(slowness: f64, kernel: impl FnOnce() -> T) -> T {
     if slowness <= 1.0 {
         return kernel();

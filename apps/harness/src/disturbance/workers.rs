@@ -1,8 +1,8 @@
-//! The threads of this process that are a rank's workers, and the vCPU that one is pinned to.
+//! Finds the threads of this process that are a rank's workers, and the vCPU of worker 0, for the disturbance injector.
 //!
-//! They are found by looking, not by working out what the runtime would do: where workers sit depends on the masks of
-//! all processes of a host. The runtime names its threads `caribou RANK.WORKER`; under MPI the main thread of a
-//! program of arrays is worker 0 of the process's rank, and keeps its own name.
+//! The threads are looked up in `/proc`, because their pinning depends on the CPU masks of all processes of a host. The
+//! runtime names its threads `caribou RANK.WORKER`. Under MPI the main thread of a program of arrays is worker 0 of the
+//! process's rank and keeps its own name.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use caribou::Launch;
 use rustix::process::{Pid, getpid};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-/// The workers of `rank` that are there by now, worker 0 first where it is; a rank of another process has none here.
+/// The workers of `rank` that exist by now, ordered by number. A rank of another process has none here.
 #[must_use]
 pub(crate) fn of_rank(rank: u32, launch: Launch) -> Vec<Pid> {
     let prefix = format!("caribou {rank}.");
@@ -25,7 +25,7 @@ pub(crate) fn of_rank(rank: u32, launch: Launch) -> Vec<Pid> {
     workers.into_iter().map(|(_, thread)| thread).collect()
 }
 
-/// The vCPU of worker 0 of `rank`; `None` while it has not been pinned to one.
+/// The vCPU of worker 0 of `rank`; `None` while that worker is not pinned to one vCPU.
 #[must_use]
 pub(crate) fn first_vcpu(rank: u32, launch: Launch) -> Option<usize> {
     let mask = sched_getaffinity(Some(*of_rank(rank, launch).first()?)).ok()?;
@@ -48,7 +48,7 @@ mod tests {
     use rustix::thread::sched_setaffinity;
     use std::sync::mpsc;
 
-    /// Runs `look` while a thread is there that has this name, and did `first`; returns when `/proc` has forgotten it.
+    /// Runs `look` while a thread with this name exists that has run `first`. Returns when `/proc` no longer lists it.
     fn beside(name: &str, first: impl FnOnce() + Send + 'static, look: impl FnOnce()) {
         let (ready, is_ready) = mpsc::channel();
         let (stop, stopped) = mpsc::channel::<()>();

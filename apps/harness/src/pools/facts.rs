@@ -1,4 +1,4 @@
-//! Facts of a run of a pool: the runtime's report, and its distance from a run in which no worker is ever idle.
+//! Computes the facts of a run of a pool, such as its excess over a run in which no worker is ever idle.
 
 use caribou::pools::PoolReport;
 use caribou::report::RunReport;
@@ -14,9 +14,9 @@ pub struct PoolFacts {
     /// The runtime's report of it.
     #[serde(flatten)]
     pub report: PoolReport,
-    /// Time that it would have taken had no worker ever been idle, ns.
+    /// Time of the run if no worker had ever been idle, ns.
     pub bound_ns: u64,
-    /// The part by which it took longer: 0.01 is one percent.
+    /// The part by which the run took longer: 0.01 is one percent.
     pub excess: f64,
     /// Milliseconds that each percent took.
     pub parts_ms: Vec<f64>,
@@ -27,7 +27,7 @@ impl PoolFacts {
         Self { bound_ns: report.bound_ns(), excess: report.excess(), parts_ms: times.steps_ms(), report }
     }
 
-    /// Tells the time after the last iteration, where the time in the table would hide it: a hundredth of it, and 10 ms.
+    /// A note on the time after the last iteration, which the table hides, if it is at least 10 ms and 1 % of the run.
     fn afterwards(&self) -> Option<String> {
         let PoolReport { lb, elapsed_ns, run: RunReport { wall_ns, .. }, .. } = &self.report;
         let after_ns = wall_ns.saturating_sub(*elapsed_ns);

@@ -1,4 +1,4 @@
-//! The progress of a pool as steps of a clock.
+//! Records the progress of a pool as steps of an [`IterationClock`].
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,27 +6,27 @@ use caribou::pools::PoolProgress;
 
 use crate::iteration_clock::IterationClock;
 
-/// Turns progress into steps that are complete.
+/// Turns progress into complete steps.
 pub(super) struct ProgressSteps<'c> {
     clock: &'c IterationClock,
     told: Mutex<u32>,
 }
 
 impl<'c> ProgressSteps<'c> {
-    /// None yet.
+    /// No step is complete yet.
     pub(super) fn of(clock: &'c IterationClock) -> Self {
         Self { clock, told: Mutex::new(0) }
     }
 
-    /// The pool has come so far.
+    /// Records the steps that `progress` has completed.
     pub(super) fn tell(&self, progress: PoolProgress) {
         let steps = self.clock.iterations();
         let step = u128::from(progress.done) * u128::from(steps) / u128::from(progress.iterations.max(1));
-        // The last is complete when everything is.
+        // The last step is complete only at the end of the pool.
         self.reach((step as u32).min(steps - 1), progress.elapsed_ns);
     }
 
-    /// The pool is done.
+    /// Records the last step: the pool is done.
     pub(super) fn end(&self, elapsed_ns: u64) {
         self.reach(self.clock.iterations(), elapsed_ns);
     }

@@ -1,7 +1,7 @@
-//! A program that tells a clock when its steps are complete.
+//! Wraps a program in supersteps so that it records each complete step in an [`IterationClock`].
 //!
-//! Every share combines the parts of every step. The first share of a process to do so has the parts of all, so the step
-//! is computed everywhere; it writes that into the clock of its process.
+//! Every share (a worker's part of the data) combines the parts of every step. The first share that does so in a
+//! process has the parts of all shares, so the step is complete everywhere. This share records the step in the clock.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -10,14 +10,14 @@ use caribou::supersteps::{Exchange, Job, Parts, Supersteps, Then};
 
 use crate::iteration_clock::IterationClock;
 
-/// A program, and the clock it runs by.
+/// A program, and the clock that records its steps.
 pub(super) struct ClockedProgram<P> {
     program: P,
     clock: Arc<IterationClock>,
     told: Mutex<ClockState>,
 }
 
-/// What the clock knows.
+/// What the clock has recorded.
 #[derive(Default)]
 struct ClockState {
     /// The moment at which the first job began.
@@ -36,7 +36,7 @@ impl<P> ClockedProgram<P> {
 
     fn complete(&self, steps: u32) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        // A share that was given no unit combines without having begun.
+        // A share without units combines without having begun.
         let began = *told.began.get_or_insert_with(now);
         if steps > told.steps {
             told.steps = steps;

@@ -1,4 +1,4 @@
-//! Facts of a run in supersteps: the runtime's report, and its distance from a run in which all workers always compute.
+//! Computes the facts of a run in supersteps, such as its excess over a run in which all workers always compute.
 
 use caribou::report::RunReport;
 use caribou::supersteps::SuperstepReport;
@@ -14,18 +14,18 @@ pub struct SuperstepFacts {
     /// The runtime's report of it.
     #[serde(flatten)]
     pub report: SuperstepReport,
-    /// Mean milliseconds a step.
+    /// Mean milliseconds per step.
     pub step_ms: Option<f64>,
     /// Time in which the slowest worker of each step computed, over the average worker's; none where no worker computed.
     pub imbalance: Option<f64>,
-    /// Units that got another worker, in all.
+    /// Units that moved to another worker, in all divisions.
     pub moved: u64,
     /// Jobs that were dropped because another worker was faster.
     pub dropped: u64,
     /// Time if all workers had always computed (the capacity bound), ns; none where no worker computed, and of
     /// a simulated run, whose virtual time does not pass while it computes.
     pub bound_ns: Option<u64>,
-    /// The part by which it took longer: 0.01 is one percent.
+    /// The part by which the run took longer: 0.01 is one percent.
     pub excess: Option<f64>,
     /// Milliseconds of each step.
     pub steps_ms: Vec<f64>,

@@ -1,4 +1,4 @@
-//! The simulations: every load with every buffer and every scheduler, again and again with other numbers.
+//! Lists the simulations: each load with each buffer and each scheduler, repeated with other random numbers.
 
 use super::scheduler::Scheduler;
 use super::switch::{PORTS_MAX, Served, Switch};
@@ -6,7 +6,7 @@ use super::traffic::Traffic;
 use caribou::random::stream;
 use harness::error::Error;
 
-/// All simulations; a task is one of them.
+/// All simulations. A task is one simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Grid {
     /// Inputs of each switch, and as many outputs.
@@ -15,7 +15,7 @@ pub(crate) struct Grid {
     pub(crate) requests: u64,
     /// The mean length of a burst in packets; 1 is uniform traffic.
     pub(crate) burst: f64,
-    /// Packets a slot that arrive at each input.
+    /// Packets per slot that arrive at each input.
     pub(crate) loads: Vec<f64>,
     /// Packets that a crosspoint can hold.
     pub(crate) buffers: Vec<u32>,
@@ -28,7 +28,7 @@ pub(crate) struct Grid {
 /// One combination of the grid.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Point {
-    /// Packets a slot that arrive at each input.
+    /// Packets per slot that arrive at each input.
     pub(crate) load: f64,
     /// Packets that a crosspoint can hold.
     pub(crate) buffer: u32,
@@ -73,13 +73,13 @@ impl Grid {
         Point { load: self.loads[load], buffer: self.buffers[buffer], scheduler: self.schedulers[scheduler] }
     }
 
-    /// The point that a task simulates: tasks go through the grid again and again.
+    /// The point that a task simulates: tasks go through the grid repeatedly.
     #[must_use]
     pub(crate) fn point_of(&self, task: u64) -> usize {
         (task % self.points() as u64) as usize
     }
 
-    /// Simulates a task, with random numbers of its own: milliseconds for 10^5 packets.
+    /// Simulates a task with its own random numbers. 10^5 packets take milliseconds.
     ///
     /// # Panics
     /// If [`check`](Self::check) would have refused the grid.

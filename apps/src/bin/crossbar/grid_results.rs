@@ -1,4 +1,4 @@
-//! The results of the simulations of each point of the grid. Whole numbers only, so that merging is exact.
+//! Sums the results of simulations per point of the grid. All sums are whole numbers, so that merging is exact.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use super::grid::Grid;
 use super::switch::Served;
 use caribou_apps::estimate::{Estimate, Moments};
 
-/// Parts per billion, in which the fractions of a simulation are kept.
+/// Fractions of a simulation are stored in parts per billion.
 const PARTS: u64 = 1_000_000_000;
 
-/// Millionths of a slot, in which its mean delay is kept.
+/// The mean delay of a simulation is stored in millionths of a slot.
 const UNITS_PER_SLOT: u64 = 1_000_000;
 
-/// The sums over some tasks of a grid, one element a point.
+/// The sums over some tasks of a grid, one element per point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GridResults {
     /// By point.
@@ -24,7 +24,7 @@ pub(crate) struct GridResults {
 
 /// The sums over the tasks of one point.
 ///
-/// Packets of one simulation depend on each other, so an error is read from how much whole simulations differ.
+/// Packets of one simulation depend on each other, so errors come from the scatter between whole simulations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PointResults {
     /// Slots in which packets arrived.
@@ -39,12 +39,12 @@ pub(crate) struct PointResults {
     throughput: Moments,
     /// Mean delay of each task, in millionths of a slot.
     delay: Moments,
-    /// Packets lost of those offered of each task, in parts per billion.
+    /// Lost over offered packets of each task, in parts per billion.
     loss: Moments,
 }
 
 impl GridResults {
-    /// Of no task yet.
+    /// The results of no task.
     #[must_use]
     pub(crate) fn new(grid: &Grid) -> Self {
         Self { points: vec![PointResults::default(); grid.points()] }
@@ -84,8 +84,8 @@ impl PointResults {
         self.throughput.count
     }
 
-    /// Packets served per slot and output. In the long run the switch serves what it does not lose, so it is what was not
-    /// lost per slot in which packets arrived.
+    /// Packets served per slot and output: packets not lost, per slot with arrivals. In the long run the switch serves
+    /// all packets that it does not lose.
     #[must_use]
     pub(crate) fn throughput(&self) -> Estimate {
         self.throughput.mean().scaled(1.0 / PARTS as f64)
@@ -97,7 +97,7 @@ impl PointResults {
         self.delay.mean().scaled(1.0 / UNITS_PER_SLOT as f64)
     }
 
-    /// Packets lost of those offered.
+    /// Lost over offered packets.
     #[must_use]
     pub(crate) fn loss(&self) -> Estimate {
         self.loss.mean().scaled(1.0 / PARTS as f64)
@@ -131,7 +131,7 @@ fn ratio(part: u64, whole: u64, units: u64) -> u64 {
 
 /// Simulates these tasks and adds their results to `tally`.
 ///
-/// The result of a task depends on the grid, its seed and the number of the task, on nothing else.
+/// The result of a task depends only on the grid, its seed and the number of the task.
 pub(crate) fn run_tasks(grid: &Grid, tasks: Range<u64>, tally: &mut GridResults) {
     for task in tasks {
         let found = grid.simulate(task);
@@ -166,7 +166,7 @@ mod tests {
         let mut twice = tally(0..36);
         twice.merge(tally(0..1));
         assert!(twice.difference(&tally(0..36)).is_some());
-        // Another task of the same point in its place.
+        // Another task of the same point replaces the first task.
         let mut other = tally(1..36);
         other.merge(tally(36..37));
         assert_eq!(other.difference(&tally(0..36)).unwrap(), "point 0 of the grid is the first that differs");

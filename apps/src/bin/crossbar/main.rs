@@ -1,9 +1,6 @@
-//! A crossbar switch under many loads: a pool of a few thousand independent simulations, each of milliseconds to seconds.
-//!
-//! It is the workload by which the combined adaptive algorithm (CAA) was measured: 3072 simulations of a switch with 16
-//! ports and buffers at its crosspoints. `traffic` says what arrives, `scheduler` what leaves first, `switch` simulates
-//! both; `grid` lists the simulations, `tally` counts their results exactly, `results` prints them. `options`
-//! is the command line, `run` the program as the harness sees it.
+//! Simulates a crossbar switch under many loads: a pool of a few thousand independent simulations, each of milliseconds
+//! to seconds. The combined adaptive algorithm (CAA) was measured by this workload: 3072 simulations of a switch with
+//! 16 ports and buffers at its crosspoints.
 //!
 //! The command line: `crossbar --help`.
 #![forbid(unsafe_code)]

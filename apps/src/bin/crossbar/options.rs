@@ -12,7 +12,7 @@ use harness::Error;
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "crossbar", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
-    /// Simulations; they go through the grid of loads, buffers and schedulers again and again, and each point needs one
+    /// Simulations, dealt in turn to the points of the grid of loads, buffers and schedulers; each point needs one
     #[arg(long, value_name = "COUNT", default_value_t = 3072, value_parser = count_parser(1..=u64::MAX))]
     pub(crate) tasks: u64,
     /// Packets that arrive in each simulation
@@ -22,7 +22,7 @@ pub(crate) struct Options {
     /// Inputs of the switch, and as many outputs; up to 64
     #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = count_parser(0..=usize::MAX))]
     pub(crate) ports: usize,
-    /// Packets a slot that arrive at each input, from 0.001 to 1, as a list [default: 0.25,0.3,..,1]
+    /// Packets per slot that arrive at each input, from 0.001 to 1, as a list [default: 0.25,0.3,..,1]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) load: Vec<f64>,
     /// Packets that each crosspoint can hold, as a list
@@ -37,7 +37,7 @@ pub(crate) struct Options {
         default_value = "round-robin,longest-queue,random"
     )]
     pub(crate) scheduler: Vec<Scheduler>,
-    /// Mean length of the bursts in which packets for one output arrive; 1 is uniform traffic, 1000000 the most
+    /// Mean length of the bursts in which packets for one output arrive, up to 1000000; 1 is uniform traffic
     #[arg(long, value_name = "PACKETS", default_value_t = 1.0)]
     pub(crate) burst: f64,
     /// Seed of all random numbers: the same seed gives the same result
@@ -60,7 +60,7 @@ impl Options {
     /// The grid to simulate.
     ///
     /// # Errors
-    /// [`Error::Usage`] when it cannot be, or there are too few tasks for every point to have one.
+    /// [`Error::Usage`] if the grid cannot be simulated, or has more points than there are tasks.
     pub(crate) fn grid(&self) -> Result<Grid, Error> {
         let usual = || (5..=20).map(|twentieths| f64::from(twentieths) / 20.0).collect();
         let grid = Grid {
@@ -83,7 +83,7 @@ impl Options {
         Ok(grid)
     }
 
-    /// The settings that decided the results, given or not, for the file of numbers.
+    /// All settings that decide the results, given or default.
     #[must_use]
     pub(crate) fn description(&self, grid: &Grid) -> serde_json::Value {
         let schedulers: Vec<_> = grid.schedulers.iter().map(|scheduler| scheduler.name()).collect();

@@ -1,4 +1,4 @@
-//! A tally as people read it: a table of the highest load, and the whole grid as a file.
+//! Formats results for people: a table of the highest load, and the whole grid as a CSV file.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The program as the harness sees it, and its serial reference.
+//! Implements [`Program`] for `crossbar`, so that the harness can run it. Has the serial reference.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::results;
 use harness::pools::{self, Pool};
 use harness::{Conditions, Error, Outcome, Program, RunContext, Total};
 
-/// Cost of a packet, roughly: tasks are told apart by their number of packets.
+/// Approximate time per packet. The cost of a task is its number of packets times this.
 const PACKET: Duration = Duration::from_nanos(30);
 
 /// All tasks of a grid.

@@ -1,15 +1,15 @@
-//! The choice of the next packet among the packets that wait for an output.
+//! Chooses the next packet among the packets that wait for an output of the switch.
 
 use rand::{Rng, RngExt};
 
 /// The rule by which an output chooses among the crosspoints that hold packets for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Scheduler {
-    /// The next after the one it served last.
+    /// The next crosspoint after the one that was served last.
     RoundRobin,
-    /// The one with most packets; of equals the next after the one it served last.
+    /// The crosspoint with most packets; of equals the next after the one that was served last.
     LongestQueue,
-    /// Any, with the same probability.
+    /// Any crosspoint, with the same probability.
     Random,
 }
 
@@ -28,10 +28,10 @@ impl Scheduler {
         }
     }
 
-    /// The input that an output serves now.
+    /// Chooses the input that an output serves now.
     ///
-    /// `waiting` has a bit for each input whose crosspoint holds packets, and is not zero; `lengths` are their numbers;
-    /// `last` is the input it served before.
+    /// `waiting` has a bit for each input with packets at its crosspoint, and is not zero. `lengths` are the numbers of
+    /// packets. `last` is the input that the output served before.
     pub(crate) fn choose(self, waiting: u64, lengths: &[u32], last: usize, rng: &mut impl Rng) -> usize {
         match self {
             Self::RoundRobin => from(waiting, last + 1),
@@ -45,7 +45,7 @@ impl Scheduler {
     }
 }
 
-/// The first bit at `start` or above, else the first of all.
+/// The lowest bit at `start` or above, else the lowest of all.
 fn from(waiting: u64, start: usize) -> usize {
     let above = if start < 64 { waiting >> start << start } else { 0 };
     let first = if above == 0 { waiting } else { above };

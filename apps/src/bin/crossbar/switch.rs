@@ -1,18 +1,20 @@
-//! A crossbar switch with buffers at its crosspoints (CQ), slot by slot. This is the loop in which time is spent.
+//! Simulates a crossbar switch with buffers at its crosspoints (CQ), slot by slot. The program spends its time in this
+//! loop.
 //!
-//! In a slot at most one packet arrives at each input; it goes to the buffer between its input and its output, and is lost
-//! if that is full. Then each output takes one packet from one of its buffers, perhaps one that has just arrived. The delay
-//! of a packet is the number of slots between the two, 0 if they are the same.
+//! In each slot at most one packet arrives at each input. It goes to the buffer between its input and its output, and
+//! is lost if that buffer is full. Then each output takes one packet from one of its buffers, possibly one that has
+//! just arrived. The delay of a packet is the number of slots between arrival and departure, 0 if they are in the same
+//! slot.
 //!
-//! Nobody writes down when a packet came: one that waits is counted once in every slot, so the sum of all lengths after
-//! each slot is the sum of all delays. To make that exact, the switch is emptied when enough packets have come.
+//! Arrival times are not stored. A waiting packet counts once in every slot, so the sum of all buffer lengths after
+//! each slot is the sum of all delays. To make this exact, the switch is emptied when enough packets have come.
 
 use rand::Rng;
 
 use super::scheduler::Scheduler;
 use super::traffic::Traffic;
 
-/// Ports of the largest switch: the inputs that wait for an output are the bits of a word.
+/// Largest number of ports: the inputs that wait for an output are the bits of a word.
 pub(crate) const PORTS_MAX: usize = 64;
 
 /// The switch to simulate.
@@ -26,16 +28,16 @@ pub(crate) struct Switch {
     pub(crate) scheduler: Scheduler,
 }
 
-/// The fate of the packets.
+/// What happened to the packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Served {
-    /// Slots in which packets could arrive; those in which the switch was emptied come on top.
+    /// Slots in which packets could arrive, without the slots in which the switch was emptied.
     pub(crate) slots: u64,
     /// Packets that arrived.
     pub(crate) offered: u64,
     /// Packets that found their buffer full.
     pub(crate) lost: u64,
-    /// Delays of all others, added up, in slots.
+    /// Sum of the delays of all other packets, in slots.
     pub(crate) delay_slots: u64,
 }
 
@@ -51,14 +53,14 @@ impl Served {
 struct Output {
     /// Packets from each input.
     lengths: Vec<u32>,
-    /// Bit by input: whether there are any.
+    /// A bit for each input with packets.
     waiting: u64,
     /// The input served last.
     last: usize,
 }
 
 impl Switch {
-    /// Lets traffic arrive until at least `requests` packets have, then empties the switch.
+    /// Lets traffic arrive until at least `requests` packets have come, then empties the switch.
     ///
     /// # Panics
     /// Unless there are 1 to [`PORTS_MAX`] ports.
@@ -87,7 +89,7 @@ impl Switch {
         served
     }
 
-    /// Each output sends a packet if it has one; says how many were sent.
+    /// Lets each output send one packet if it has any. Returns the number of packets sent.
     fn depart(&self, outputs: &mut [Output], rng: &mut impl Rng) -> u64 {
         let mut sent = 0;
         for output in outputs.iter_mut().filter(|output| output.waiting != 0) {
@@ -100,7 +102,7 @@ impl Switch {
 }
 
 impl Output {
-    /// Tells whether the packet from this input found a place.
+    /// Stores a packet from this input. Returns false if its buffer is full.
     fn accept(&mut self, input: usize, buffer: u32) -> bool {
         let length = &mut self.lengths[input];
         if *length == buffer {

@@ -1,21 +1,21 @@
-//! The arrivals at the inputs of the switch: bursts of packets, and gaps between them.
+//! Generates the packets that arrive at the inputs of the switch: bursts of packets, and gaps between them.
 //!
-//! An input is in a burst or not. In a burst a packet arrives in every slot, all for one output; the length of a burst is
-//! geometric, and so is the length of a gap, which may be empty. With a mean burst of one packet this is the uniform Bernoulli
-//! traffic of theory: in each slot a packet arrives with a probability that is the load, for any output alike.
+//! In a burst one packet arrives in every slot, all for one output. The lengths of bursts and gaps are geometric; a gap
+//! may be empty. With a mean burst of one packet this is the uniform Bernoulli traffic of theory: in each slot a packet
+//! arrives with a probability that is the load, for any output alike.
 
 use rand::distr::{Bernoulli, Distribution};
 use rand::{Rng, RngExt};
 
 use harness::error::Error;
 
-/// A switch that simulates gaps only has nothing to show: with less load it would take minutes to see its packets.
+/// Smallest load: with less, nearly all slots are empty, and a simulation takes minutes.
 const LOAD_MIN: f64 = 0.001;
 
-/// Longer bursts than this are followed by gaps that take as long.
+/// Largest mean burst, packets: the gaps after longer bursts take equally long.
 const BURST_MAX: f64 = 1e6;
 
-/// The inputs of a switch, and the bursts they are in.
+/// The inputs of a switch, and the burst of each.
 #[derive(Clone, Debug)]
 pub(crate) struct Traffic {
     begins: Bernoulli,
@@ -25,7 +25,7 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Inputs that bring `load` packets per slot each, in bursts of `burst` on average; all begin in a gap.
+    /// Inputs that each bring `load` packets per slot, in bursts of `burst` packets on average; all begin in a gap.
     ///
     /// # Errors
     /// [`Error::Usage`] unless the load is from 0.001 to 1, and bursts have from 1 to 10^6 packets.
@@ -37,14 +37,14 @@ impl Traffic {
             let words = format!("--burst {burst}: expected a mean of 1 packet or more, up to {BURST_MAX}");
             return Err(Error::Usage(words));
         }
-        // A gap lasts as long as leaves the load to the bursts, and begins with the chance to be over at once.
+        // Mean gap, slots, that leaves the load to the bursts. A gap may end in its first slot, hence 1 + gap below.
         let gap = burst * (1.0 - load) / load;
         let probability =
             |mean: f64| Bernoulli::new(1.0 / mean).expect("a mean of 1 or more, whatever was asked for");
         Ok(Self { begins: probability(1.0 + gap), ends: probability(burst), bursts: vec![None; ports] })
     }
 
-    /// The output for which a packet arrives at this input in this slot, if one does. Each input is asked once a slot.
+    /// The output for which a packet arrives at this input in this slot, if any. Called once per slot for each input.
     pub(crate) fn arrival(&mut self, input: usize, rng: &mut impl Rng) -> Option<usize> {
         let ports = self.bursts.len();
         let burst = &mut self.bursts[input];
@@ -81,7 +81,7 @@ mod tests {
         for output in 0..4 {
             assert!(share(&|arrival| *arrival == Some(output), &all).deviation(0.175) < 4.0);
         }
-        // Slots do not know of each other.
+        // Slots are independent of each other.
         let followers: Vec<_> = all.windows(2).filter(|pair| pair[0].is_some()).map(|pair| pair[1]).collect();
         assert!(share(&|arrival| arrival.is_some(), &followers).deviation(0.7) < 4.0);
     }
@@ -90,7 +90,7 @@ mod tests {
     fn bursts_have_their_mean_length_and_keep_the_load() {
         let all = arrivals(0.4, 8.0, 400_000);
         let packets = all.iter().flatten().count() as f64;
-        // Bursts that follow each other at once and have one output by chance look like one: at most one in twenty here.
+        // Two bursts without a gap and with the same output look like one burst: at most one in twenty here.
         let changes = all.windows(2).filter(|pair| pair[0] != pair[1] && pair[1].is_some()).count() as f64;
         assert!((packets / 400_000.0 - 0.4).abs() < 0.01, "{packets}");
         assert!((packets / changes - 8.0).abs() < 0.4, "{}", packets / changes);

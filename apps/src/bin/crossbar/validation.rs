@@ -1,4 +1,4 @@
-//! The switch against exact results.
+//! Compares the simulated switch with exact results.
 
 use super::scheduler::Scheduler;
 use super::switch::{Served, Switch};
@@ -6,7 +6,7 @@ use super::traffic::Traffic;
 use caribou::random::stream;
 use caribou_apps::estimate::Moments;
 
-/// More than any of these simulations needs.
+/// More packets than any of these simulations stores.
 const UNLIMITED: u32 = u32::MAX;
 
 fn serve(ports: usize, buffer: u32, scheduler: Scheduler, load: f64, seed: u64) -> Served {
@@ -28,7 +28,7 @@ fn without_losses_packets_wait_as_at_an_output_queue() {
                 delays.add(served.delay_slots * 1_000_000 / served.served());
             }
             let delay = delays.mean().scaled(1e-6);
-            // Of twelve samples the error itself is known to a quarter.
+            // From twelve samples the standard error itself is known to a quarter.
             assert!(delay.deviation(expected) < 5.0, "{ports} {load} {scheduler:?}: {delay}, not {expected}");
             assert!((delay.value / expected - 1.0).abs() < 0.03, "{delay}, not {expected}");
         }
@@ -39,16 +39,16 @@ fn without_losses_packets_wait_as_at_an_output_queue() {
 fn without_losses_the_throughput_is_the_load() {
     let served = serve(16, UNLIMITED, Scheduler::RoundRobin, 0.6, 1);
     let throughput = served.served() as f64 / (served.slots * 16) as f64;
-    // Four standard errors of as many coin tosses as there were slots at inputs.
+    // Four standard errors of one coin toss per slot and input.
     assert!((throughput - 0.6).abs() < 4.0 * (0.24 / (served.slots * 16) as f64).sqrt(), "{throughput}");
 }
 
 #[test]
 fn two_ports_with_single_buffers_at_full_load_are_a_small_markov_chain() {
-    // An output sees each of its two inputs with probability 1/2 a slot. After service at most one packet is left, on
-    // either side. From empty: both arrive, 1/4, and one is left. With one left: the other side arrives or not, the full
-    // side loses what arrives; if the other arrived one is left again, else none. So p = (1 - p) / 4 + p / 2 = 1/3 holds
-    // one, and of the mean arrival of one packet a slot p / 2 = 1/6 is lost.
+    // An output gets a packet from each of its two inputs with probability 1/2 per slot. After service at most one
+    // packet is left, on either side. From empty, one is left if both arrive (1/4). With one left, one is left again if
+    // the other side arrives (1/2); a packet that arrives on the full side is lost. So p = (1 - p) / 4 + p / 2 = 1/3 is
+    // the probability of one left. Of the mean arrival of one packet per slot, p / 2 = 1/6 is lost.
     for scheduler in Scheduler::ALL {
         let served = serve(2, 1, scheduler, 1.0, 3);
         let loss = served.lost as f64 / served.offered as f64;

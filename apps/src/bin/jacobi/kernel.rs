@@ -1,9 +1,9 @@
-//! The work on a row, with its one order of additions: shared with the serial program, so that results can be compared bit for bit.
+//! Computes with matrix rows in a fixed order of additions, so that serial and parallel results have the same bits.
 
-/// Sums that go side by side, so that the compiler can vectorise them.
+/// Number of partial sums, so that the compiler can vectorise them.
 const LANES: usize = 8;
 
-/// The sum of the products of two vectors of one length, in an order that depends on the length alone. O(length).
+/// The dot product of two vectors of one length, in an order of additions that depends only on the length. O(length).
 #[inline]
 pub(crate) fn dot(a: &[f64], x: &[f64]) -> f64 {
     let (a_lanes, x_lanes) = (a.chunks_exact(LANES), x.chunks_exact(LANES));
@@ -15,7 +15,7 @@ pub(crate) fn dot(a: &[f64], x: &[f64]) -> f64 {
     sums.iter().fold(rest, |sum, lane| sum + lane)
 }
 
-/// The greater of two sizes; a NaN is greater than all, so that it is not lost.
+/// The greater of two numbers. NaN is greater than every number, so that it is not lost.
 #[inline]
 pub(crate) fn greater(one: f64, other: f64) -> f64 {
     if one.is_nan() || one >= other { one } else { other }

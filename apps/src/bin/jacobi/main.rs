@@ -1,8 +1,5 @@
-//! A dense system of linear equations by Jacobi's method: a program in supersteps whose units are rows.
-//!
-//! `system` is the problem, read with `caribou_apps::matrix_market` or generated, `kernel` the work on a row,
-//! `serial` the reference, `solver` the steps, `options` the command line, `run`
-//! the program as the harness sees it.
+//! Solves a dense system of linear equations by Jacobi's method: a program in supersteps with rows as units. The system
+//! is generated, or read from Matrix Market files.
 //!
 //! The command line: `jacobi --help`.
 #![forbid(unsafe_code)]

@@ -15,24 +15,24 @@ pub(crate) struct Options {
     /// Seed of the generated system
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = count_parser(0..=u64::MAX))]
     pub(crate) seed: u64,
-    /// The diagonal of the generated system, over the other coefficients of its row together: the error shrinks so
-    /// much a step
+    /// Diagonal of the generated system over the sum of the other coefficients of its row: the error shrinks by this
+    /// factor per step
     #[arg(long, value_name = "FACTOR", default_value_t = 1.01, value_parser = dominance)]
     pub(crate) dominance: f64,
     /// A matrix to solve with, in the Matrix Market format (array or coordinate, general or symmetric, real or integer)
     #[arg(long, value_name = "FILE.mtx", conflicts_with_all = ["size", "seed", "dominance"])]
     pub(crate) matrix: Option<PathBuf>,
-    /// Its right-hand side, of one column [default: the one that makes all unknowns 1]
+    /// Right-hand side of --matrix, one column [default: the one that makes all unknowns 1]
     #[arg(long, value_name = "FILE.mtx", requires = "matrix", conflicts_with_all = ["size", "seed", "dominance"])]
     pub(crate) right: Option<PathBuf>,
-    /// The residual to end with: the greatest one, over the greatest number of the right-hand side; 0 goes on for all --steps
+    /// End at this residual: the greatest of a row over the greatest number of the right-hand side; 0 makes all --steps
     #[arg(long, value_name = "RESIDUAL", default_value_t = 1e-4, value_parser = tolerance)]
     pub(crate) tolerance: f64,
-    /// The way of the new unknowns to all workers: from each to all, round from neighbour to neighbour, or together by
-    /// the first
+    /// How the new unknowns reach all workers: from each to all (direct), from neighbour to neighbour (ring), or
+    /// collected by the first (gather)
     #[arg(long, value_enum, default_value_t)]
     pub(crate) exchange: ExchangeName,
-    /// Steps at most
+    /// Maximum number of steps
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = count_parser(1..=100_000_000u32))]
     pub(crate) steps: u32,
 }

@@ -1,4 +1,4 @@
-//! The program as the harness sees it.
+//! Implements [`Program`] for `jacobi`, so that the harness can run it and compare strategies.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::system::{Fault, System};
 pub(crate) struct Jacobi {
     options: Options,
     system: Arc<System>,
-    /// When to end; the residual as it is, not in units of anything.
+    /// When to end; the residual is absolute.
     limits: Limits,
     /// The greatest number of the right-hand side.
     scale: f64,
@@ -35,7 +35,7 @@ impl Program for Jacobi {
         let system = match &options.matrix {
             None => {
                 let size = u64::from(options.size);
-                // The serial program has all rows besides.
+                // The serial program holds all rows once more.
                 let copies = 1 + u64::from(conditions.checks);
                 let cells = size.saturating_mul(size).saturating_mul(copies);
                 memory::check(&format!("--size {size}"), cells.saturating_mul(8), conditions.launch)?;
@@ -134,7 +134,7 @@ impl Program for Jacobi {
         if !residual.is_finite() {
             return Some(format!("not solved: the iteration diverged in {steps}"));
         }
-        // Nobody waits for a residual of 0.
+        // With a tolerance of 0 no residual was requested.
         (answer.residual > self.limits.residual && tolerance > 0.0).then(|| {
             format!(
                 "not solved: the residual is {residual:.2e} after {steps}, expected at most {tolerance:e} as --tolerance says"
@@ -145,7 +145,7 @@ impl Program for Jacobi {
 
 fn read(option: &str, path: &Path, conditions: Conditions) -> Result<Matrix, Error> {
     let admit = |rows: u64, columns: u64| {
-        // What was read, in every process, and the rows of all workers.
+        // Every process holds what was read, and the workers together hold all rows once more.
         let processes = match conditions.launch {
             Launch::Alone => 1,
             Launch::Together { processes, .. } => u64::from(processes),

@@ -1,4 +1,4 @@
-//! The serial program.
+//! Solves the system without the runtime, as the reference of `--check`.
 
 use super::kernel::{dot, greater};
 use super::solver::{Answer, Limits};

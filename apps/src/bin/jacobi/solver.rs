@@ -1,8 +1,7 @@
-//! The steps: each worker computes the residuals of its rows, and every worker gets the new x of all.
-//!
-//! A step tells how good the x is that it began with, and the last one leaves that as it is: the answer is the x whose residual
-//! was found small enough. The shared data do not depend on where shares begin: a row's sum has one order, and the
-//! greatest of some numbers has none.
+//! Defines the supersteps of Jacobi's method: each worker computes the residuals of its rows, and every worker gets the
+//! new x of all rows. A step finds the residual of the x that it began with. The last step leaves x unchanged, so its
+//! small residual is that of the answer. The result does not depend on the division of rows into shares (one per
+//! worker), because the sum of a row has one order, and a maximum has none.
 
 use std::sync::Arc;
 
@@ -15,29 +14,29 @@ use super::system::{Row, System};
 /// When to end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// The residual that is small enough, in units of the right-hand side: the greatest of each.
+    /// The greatest residual of a row that is small enough, absolute.
     pub(crate) residual: f64,
-    /// Steps at most.
+    /// Maximum number of steps.
     pub(crate) steps: u32,
 }
 
-/// The shared data.
+/// The data that all workers share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Answer {
     #[serde(with = "caribou::bulk")]
     pub(crate) x: Vec<f64>,
-    /// The greatest residual in the last step; of the `x` there, unless that step was followed by another.
+    /// The greatest residual in the last step. It belongs to `x` only if that step ended the run.
     pub(crate) residual: f64,
     pub(crate) steps: u32,
 }
 
 impl Answer {
-    /// Nothing is known: zeros.
+    /// The first guess: zeros.
     pub(crate) fn begin(size: usize) -> Self {
         Self { x: vec![0.0; size], residual: f64::INFINITY, steps: 0 }
     }
 
-    /// Counts a step that found this residual. True if it was the last: good enough, hopeless, or one too many.
+    /// Counts a step that found this residual. True if it was the last: small enough, not finite, or at the maximum.
     pub(crate) fn count(&mut self, residual: f64, limits: Limits) -> bool {
         self.residual = residual;
         self.steps += 1;
@@ -47,13 +46,13 @@ impl Answer {
     }
 }
 
-/// What some rows give in a step.
+/// The result of some rows in a step.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Rows {
     /// The new x.
     #[serde(with = "caribou::bulk")]
     x: Vec<f64>,
-    /// The greatest residual of the old.
+    /// The greatest residual of the old x.
     residual: f64,
 }
 
@@ -61,7 +60,7 @@ pub(crate) struct Rows {
 #[derive(Debug)]
 pub(crate) struct Solver {
     pub(crate) system: Arc<System>,
-    /// When to end; the residual as it is, not in units of anything.
+    /// When to end; the residual is absolute.
     pub(crate) limits: Limits,
     pub(crate) exchange: Exchange,
 }

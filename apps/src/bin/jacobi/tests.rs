@@ -1,4 +1,4 @@
-//! Jacobi on the runtime: the serial program's answer, wherever and however it runs, and a direct solution's.
+//! Tests that Jacobi on the runtime gives the serial answer under every policy, and that of a direct solution.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ fn the_answer_is_that_of_a_direct_solution() {
     };
     let answer = caribou::supersteps(&Config::default().ranks(2), solver).unwrap().shared;
     assert!(answer.residual <= residual);
-    // Ahlberg and Nilson: the inverse is no greater than one over the least surplus of a diagonal.
+    // Ahlberg and Nilson: the norm of the inverse is at most 1 over the smallest surplus of a diagonal.
     let surplus = |row: usize| {
         let values = system.row(row).values;
         2.0 * values[row] - values.iter().sum::<f64>()

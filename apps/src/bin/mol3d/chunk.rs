@@ -1,15 +1,15 @@
-//! Cells and pairs as two arrays of chunks.
+//! Computes molecular dynamics in two arrays of chunks: cells, and pairs of neighbouring cells.
 //!
-//! A cell sends the places of its particles to its 27 pairs. A pair that has both cells' answers each with the forces
-//! of the other. A cell that has 27 answers adds them up in the order of where the other cells lie, so that the sum has
-//! the same bits in any order of arrival, completes its step, and begins the next. At regular steps it first hands over
-//! the particles that have left it, and waits for the particles of its 26 neighbours.
+//! 1. A cell sends the positions of its particles to its 27 pairs.
+//! 2. A pair that has the positions of both cells answers each with the forces of the other.
+//! 3. A cell that has 27 answers adds them in the order of directions, so that the sum has the same bits in any order
+//!    of arrival. Then it completes its step and begins the next.
+//! 4. At regular steps a cell first sends its 26 neighbours the particles that moved there, and waits for theirs.
+//!    theirs.
 //!
-//! There is no barrier: the energies of a step are reduced to one cell, which keeps the books.
-//!
-//! Places and forces need no number of a step: a cell sends no places before all answers to the last are in, and no
-//! pair answers before it has both. A neighbour may hand over particles before this cell has all its answers; they
-//! wait.
+//! There is no barrier. The energies of a step are reduced to one cell, which logs them. Positions and forces carry no
+//! step number: a cell sends no positions before all answers to the last ones have come, and no pair answers before it
+//! has both. A neighbour may hand over particles before this cell has all its answers; they wait for `ready`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,10 +23,10 @@ use super::lennard_jones::Interaction;
 use super::particle::{self, Energy, Particle};
 use super::problem::{Pair, Problem, Rules};
 
-/// The cell that keeps the books, on rank 0 all along.
+/// The cell that logs the energies. It stays on rank 0.
 const LOGGER: [u16; 3] = [0, 0, 0];
 
-/// The energies of each step, once the last is complete; a service, of which that on rank 0 counts.
+/// The energies of each step, filled after the last step; a service. Only the one on rank 0 is used.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EnergyLog(Arc<Mutex<Vec<Energy>>>);
 
@@ -57,20 +57,20 @@ impl AsRef<[Vector]> for Vectors {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Particles(#[serde(with = "caribou::bulk")] pub(crate) Vec<Particle>);
 
-/// One cell of the box, and where it stands in its computation.
+/// One cell of the box, and the state of its computation.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Cell {
     rules: Rules,
     /// Particles of all cells.
     count: u64,
     logs_energy: bool,
-    /// Of the cell that keeps the books: of each step that is complete.
+    /// In the cell that logs: the energies of each complete step.
     energies: Vec<Energy>,
     pairs: Array<PairCompute>,
     particles: Particles,
     /// Steps that are complete or under way.
     step: u32,
-    /// The potential energy that came with them, and the forces of this step.
+    /// The answers of this step: potential energy and forces.
     answers: Halos<(f64, Vectors)>,
     incoming: Halos<Particles>,
 }
@@ -80,9 +80,9 @@ pub(crate) struct Cell {
 pub(crate) enum Message {
     /// The answer of a pair.
     Forces {
-        /// Where the other cell lies.
+        /// The direction of the other cell.
         way: Offset,
-        /// The energy between both, told to the first alone.
+        /// The energy between both cells, sent to the first; the second gets 0.
         energy: f64,
         forces: Vectors,
     },
@@ -108,7 +108,7 @@ impl Cell {
         }
     }
 
-    /// Asks all pairs for forces.
+    /// Sends the positions to all pairs.
     fn ask(&self, ctx: &mut Ctx<'_, Self>) {
         let places = Arc::new(particle::places(&self.particles.0));
         for (pair, is_second) in Pair::of(&self.rules.grid, ctx.index()) {
@@ -117,7 +117,7 @@ impl Cell {
         }
     }
 
-    /// All forces are here: completes the step, and begins the next.
+    /// Completes the step with the forces of all pairs, and begins the next.
     fn go_on(&mut self, answers: Vec<(f64, Vectors)>, ctx: &mut Ctx<'_, Self>) {
         let (rules, particles) = (self.rules, &mut self.particles.0);
         let potential = answers.iter().map(|(energy, _)| energy).sum();
@@ -146,12 +146,12 @@ impl Cell {
         if rules.exchanges(self.step) { self.hand_over(ctx) } else { self.ask(ctx) }
     }
 
-    /// Tells if particles were handed over, and not all particles of the neighbours have come.
+    /// True from the handover of particles until the particles of all neighbours have come.
     fn awaits_incoming(&self) -> bool {
         u64::from(self.step / self.rules.exchange) > self.incoming.step()
     }
 
-    /// Sends each neighbour the particles that are now there.
+    /// Sends each neighbour the particles that moved into it.
     fn hand_over(&mut self, ctx: &mut Ctx<'_, Self>) {
         let (grid, here) = (self.rules.grid, ctx.index());
         let leavers = particle::take_outgoing(&mut self.particles.0, &grid, here);
@@ -172,7 +172,7 @@ impl Chunk for Cell {
 
     fn ready(&self, message: &Message) -> bool {
         match message {
-            // A neighbour may hand over before we do.
+            // A neighbour may hand over before this cell does.
             Message::Arrivals(arrivals) => self.awaits_incoming() && self.incoming.expects(arrivals),
             Message::Forces { .. } | Message::Complete { .. } => true,
         }
@@ -207,7 +207,7 @@ impl Chunk for Cell {
         }
     }
 
-    /// Nothing waited, so nothing has to start again.
+    /// The chunk did not wait at the sync, so nothing has to start again.
     fn resume(&mut self, _ctx: &mut Ctx<'_, Self>) {}
 
     fn reduced(tag: u32, values: Values) -> Message {
@@ -229,13 +229,13 @@ impl Chunk for Cell {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PairCompute {
     rules: Rules,
-    /// What has come of this step, the first cell's before the second's.
+    /// The positions that came in this step: the first cell's, then the second's.
     received: Halos<(ReplyTo<Message>, Vectors)>,
     /// Steps that are done.
     step: u32,
 }
 
-/// The places of a cell's particles, and the cell to answer.
+/// The positions of a cell's particles, and the cell to answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Positions {
     is_second: bool,
@@ -275,6 +275,6 @@ impl Chunk for PairCompute {
         }
     }
 
-    /// Nothing waited, so nothing has to start again.
+    /// The chunk did not wait at the sync, so nothing has to start again.
     fn resume(&mut self, _ctx: &mut Ctx<'_, Self>) {}
 }

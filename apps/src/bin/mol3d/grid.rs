@@ -1,8 +1,8 @@
-//! The periodic box, and the cells that it is cut into.
+//! Cuts the periodic box into cells, and finds the neighbours of a cell and the cell of a position.
 
 use serde::{Deserialize, Serialize};
 
-/// A place, a velocity, a force.
+/// A position, a velocity or a force.
 pub(crate) type Vector = [f64; 3];
 
 /// The sum of a vector and `times` another.
@@ -11,12 +11,12 @@ pub(crate) fn plus(one: Vector, other: Vector, times: f64) -> Vector {
     [0, 1, 2].map(|axis| one[axis] + times * other[axis])
 }
 
-/// One of the 27 directions in which a cell has a neighbour, itself among them, in rising order of where it lies.
+/// One of the 27 directions from a cell to a neighbour or to itself, ordered by x, then y, then z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Offset(pub(crate) u8);
 
 impl Offset {
-    /// The way to the cell itself.
+    /// The direction to the cell itself.
     pub(crate) const STAY: Self = Self(13);
 
     /// All 27.
@@ -24,17 +24,17 @@ impl Offset {
         (0..27).map(Self)
     }
 
-    /// One of each two that are opposite, and the cell itself: 14, so that each two neighbours meet once.
+    /// One of each two opposite directions, and the cell itself: 14, so that each two neighbours form one pair.
     pub(crate) fn half() -> impl Iterator<Item = Self> {
         (Self::STAY.0..27).map(Self)
     }
 
-    /// The way back.
+    /// The opposite direction.
     pub(crate) fn back(self) -> Self {
         Self(26 - self.0)
     }
 
-    /// The way by steps of -1, 0 or 1 along each axis.
+    /// The direction with steps of -1, 0 or 1 along each axis.
     pub(crate) fn of([x, y, z]: [i8; 3]) -> Self {
         Self((9 * (x + 1) + 3 * (y + 1) + z + 1) as u8)
     }
@@ -55,7 +55,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// The finest grid of a box whose cells are nowhere narrower than `narrowest`; `None` if the box is.
+    /// The finest grid of a box with no cell narrower than `narrowest`; `None` if the box itself is narrower.
     pub(crate) fn new(sides: Vector, narrowest: f64) -> Option<Self> {
         let cells = sides.map(|side| (side / narrowest) as u16);
         let sides = [0, 1, 2].map(|axis| sides[axis] / f64::from(cells[axis]));
@@ -78,13 +78,13 @@ impl Grid {
         (0..planes).flat_map(move |x| (0..rows).flat_map(move |y| (0..columns).map(move |z| [x, y, z])))
     }
 
-    /// The place of a cell among all of them.
+    /// The position of a cell in the order of all cells.
     pub(crate) fn position(&self, [x, y, z]: [u16; 3]) -> usize {
         let [_, rows, columns] = self.cells.map(usize::from);
         (usize::from(x) * rows + usize::from(y)) * columns + usize::from(z)
     }
 
-    /// The neighbour that way, and what to add to a place in it to lie beside `cell`, across the border of the box.
+    /// The neighbour in a direction, and the shift that puts its positions beside `cell`, across the border of the box.
     pub(crate) fn beyond(&self, cell: [u16; 3], way: Offset) -> ([u16; 3], Vector) {
         let (steps, extent) = (way.steps(), self.extent());
         let (mut there, mut shift) = (cell, [0.0; 3]);
@@ -99,7 +99,7 @@ impl Grid {
         (there, shift)
     }
 
-    /// The way from a cell to where that place is.
+    /// The direction from a cell to the cell of `place`.
     pub(crate) fn offset_to(&self, cell: [u16; 3], place: Vector) -> Offset {
         let step = |axis: usize| match self.borders(cell, axis) {
             [low, _] if place[axis] < low => -1,
@@ -109,11 +109,11 @@ impl Grid {
         Offset::of([step(0), step(1), step(2)])
     }
 
-    /// Tells if a place is in a cell or no farther outside of it than that, along any axis.
+    /// True if `place` is in the cell, or at most `margin` outside of it along each axis.
     pub(crate) fn is_near(&self, cell: [u16; 3], place: Vector, margin: f64) -> bool {
         (0..3).all(|axis| {
             let [low, high] = self.borders(cell, axis);
-            // Not so for NaN.
+            // False for NaN.
             low - margin <= place[axis] && place[axis] <= high + margin
         })
     }
@@ -122,7 +122,7 @@ impl Grid {
         [cell[axis], cell[axis] + 1].map(|border| f64::from(border) * self.sides[axis])
     }
 
-    /// The cell of a place, and that place in the box.
+    /// The cell of `place`, and `place` moved into the box.
     pub(crate) fn owner(&self, place: Vector) -> ([u16; 3], Vector) {
         let extent = self.extent();
         let inside = [0, 1, 2].map(|axis| place[axis].rem_euclid(extent[axis]));

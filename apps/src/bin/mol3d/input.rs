@@ -1,4 +1,4 @@
-//! Particles out of a structure file: opens it, and gives it a box where it has none.
+//! Reads particles from a structure file. A file without a box gets one around its particles.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,19 +9,19 @@ use harness::output::open_input;
 
 use super::grid::Vector;
 
-/// Bytes of a file: a device that has no end is refused, too.
+/// Maximum size of a file, bytes. Devices without an end are refused by it, too.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// What a file has.
+/// The contents of a file.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Input {
     pub(crate) places: Vec<Vector>,
     pub(crate) sides: Vector,
-    /// Lines for the user: the omissions.
+    /// Notes for the user on what was left out.
     pub(crate) notes: Vec<String>,
 }
 
-/// The atoms of a frame, counted from 1; of the first if none is named.
+/// The atoms of a frame. Frames count from 1; without a number the first one is read.
 ///
 /// # Errors
 /// [`Error::Usage`], naming the file, its line, what was expected there and what was found.
@@ -43,14 +43,14 @@ pub(crate) fn read(path: &Path, frame: Option<usize>, cutoff: f64) -> Result<Inp
     Ok(Input { places: structure.positions, sides, notes })
 }
 
-/// Tells that there are frames besides the first, unless one was named.
+/// A note on further frames, unless a frame was named.
 fn unread(structure: &Structure, frame: Option<usize>) -> Option<String> {
     let frames = structure.frames;
     let is_silent = frame.is_none() && frames > 1;
     is_silent.then(|| format!("the first of {frames} frames is read; --frame N reads another"))
 }
 
-/// A box with a cut-off of room around all places, so that nothing feels its own image.
+/// A box with a margin of one cut-off around all positions, so that no particle acts on its own image.
 fn around(places: &[Vector], cutoff: f64) -> Vector {
     [0, 1, 2].map(|axis| {
         let along = || places.iter().map(|place| place[axis]);
@@ -63,7 +63,7 @@ fn around(places: &[Vector], cutoff: f64) -> Vector {
 mod tests {
     use super::*;
 
-    /// Reads a file of these contents that no other test has.
+    /// Reads a file with these contents. Each test uses another name.
     fn read_text(name: &str, text: &str, frame: Option<usize>) -> Result<Input, Error> {
         let path = std::env::temp_dir().join(format!("caribou-input-{}-{name}", std::process::id()));
         std::fs::write(&path, text).unwrap();

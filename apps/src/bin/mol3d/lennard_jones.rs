@@ -1,14 +1,14 @@
-//! The forces between particles: Lennard-Jones, in units of its depth, its length and the particles' mass.
+//! Computes the forces between particles by the Lennard-Jones potential, in units of its depth, its length and their
+//! mass.
 //!
-//! The potential is 4 (1/r^12 - 1/r^6), less a line in r^2 that makes energy and force end at the cut-off without a
-//! jump. Without that, energy would change whenever two particles pass the cut-off, and could not be seen to be
-//! conserved.
+//! The potential is 4 (1/r^12 - 1/r^6), minus a line in r^2 that takes energy and force to 0 at the cut-off. Without
+//! that line, energy would jump whenever two particles pass the cut-off, and its conservation could not be checked.
 
 use serde::{Deserialize, Serialize};
 
 use super::grid::{Vector, plus};
 
-/// The law, cut off at a distance.
+/// The potential, cut off at a distance.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LennardJones {
     cutoff_squared: f64,
@@ -34,14 +34,14 @@ fn bare(squared: f64) -> (f64, f64) {
 }
 
 impl LennardJones {
-    /// The law with that cut-off.
+    /// The potential with this cut-off.
     pub(crate) fn new(cutoff: f64) -> Self {
         let cutoff_squared = cutoff * cutoff;
         let (energy, slope) = bare(cutoff_squared);
         Self { cutoff_squared, energy, slope }
     }
 
-    /// The energy of two particles at that squared distance, below the cut-off's, and the force over the distance.
+    /// The energy of two particles at a squared distance within the cut-off, and their force over the distance.
     #[inline]
     fn at(&self, squared: f64) -> (f64, f64) {
         let (energy, slope) = bare(squared);
@@ -61,9 +61,9 @@ impl LennardJones {
         Interaction { on_first: forces, on_second: Vec::new(), energy }
     }
 
-    /// The interaction of the particles of two cells, the second of which is to be shifted to lie beside the first.
+    /// The interaction of the particles of two cells. `shift` moves the second cell beside the first.
     ///
-    /// Of each cell only those count that are within the cut-off of the space that the other's take up.
+    /// Only particles within the cut-off of the space that the other cell's particles take up can interact.
     pub(crate) fn between(&self, first: &[Vector], second: &[Vector], shift: Vector) -> Interaction {
         let all = |cell: &[Vector], shift| -> Vec<(usize, Vector)> {
             cell.iter().map(|&place| plus(place, shift, 1.0)).enumerate().collect()
@@ -89,7 +89,7 @@ impl LennardJones {
         interaction
     }
 
-    /// Those of `some` that are within the cut-off of the smallest box around `others`.
+    /// The particles of `some` that are within the cut-off of the smallest box around `others`.
     fn near(&self, some: &[(usize, Vector)], others: &[(usize, Vector)]) -> Vec<(usize, Vector)> {
         let (mut low, mut high) = ([f64::INFINITY; 3], [f64::NEG_INFINITY; 3]);
         for (_, place) in others {
@@ -106,11 +106,10 @@ impl LennardJones {
         some.iter().filter(is_near).copied().collect()
     }
 
-    /// The force of others on the particle at that place, and their energy; its force on them is added to their
-    /// forces.
+    /// The force of `others` on the particle at `place`, and their energy. The opposite forces are added to `forces`.
     ///
-    /// Particles within the cut-off go to `near` first: the test cannot be predicted, and a mispredicted branch takes
-    /// longer than all the rest.
+    /// The indices of particles within the cut-off are first collected in `near`. The test cannot be predicted, and a
+    /// mispredicted branch takes longer than all the rest.
     #[inline]
     fn on_one(
         &self,
@@ -141,7 +140,7 @@ impl LennardJones {
 pub(super) mod tests {
     use super::*;
 
-    /// Forces and energy as the definition has them: each particle with the nearest image of each other.
+    /// Forces and energy by definition: each particle with the nearest image of each other particle.
     pub(crate) fn by_definition(law: &LennardJones, places: &[Vector], extent: Vector) -> (Vec<Vector>, f64) {
         let mut forces = vec![[0.0; 3]; places.len()];
         let mut energy = 0.0;
@@ -167,7 +166,7 @@ pub(super) mod tests {
         let law = LennardJones::new(2.5);
         let (energy, strength) = law.at(2.5_f64.powi(2) * (1.0 - 1e-9));
         assert!(energy.abs() < 1e-12 && strength.abs() < 1e-9, "{energy} {strength}");
-        // Where the potential is deepest, which the cut-off changes little.
+        // The minimum of the potential, which the cut-off changes little.
         let (energy, strength) = law.at(2.0_f64.cbrt());
         assert!((energy + 1.0).abs() < 0.1 && strength.abs() < 0.1, "{energy} {strength}");
     }

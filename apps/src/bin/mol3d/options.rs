@@ -18,37 +18,37 @@ use super::problem::{Problem, Rules, lattice};
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "mol3d", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
-    /// Particles, at first on a lattice in a cube
+    /// Number of particles, initially on a lattice in a cube
     #[arg(long, value_name = "COUNT", default_value_t = 92_224, value_parser = count_parser(1..=PARTICLES_MAX))]
     pub(crate) particles: u64,
-    /// Particles in a unit of volume
+    /// Particles per unit of volume
     #[arg(long, value_name = "DENSITY", default_value_t = 0.8, value_parser = number(1e-6..=1.5))]
     pub(crate) density: f64,
-    /// Instead of both: places of particles, as XYZ or PDB; an angstrom is one unit of length
+    /// Instead of both: a file of particle positions, XYZ or PDB; an angstrom is one unit of length
     #[arg(long, value_name = "FILE", conflicts_with_all = ["particles", "density"])]
     pub(crate) input: Option<PathBuf>,
     /// Frame of the file to begin with, or model of a PDB file, counted from 1 [default: the first]
     #[arg(long, value_name = "NUMBER", requires = "input", value_parser = count_parser(1..=u32::MAX))]
     pub(crate) frame: Option<u32>,
-    /// Temperature of the velocities at first
+    /// Temperature of the initial velocities
     #[arg(long, value_name = "TEMPERATURE", default_value_t = 1.0, value_parser = number(0.0..=100.0))]
     pub(crate) temperature: f64,
     /// Seed of the velocities
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = count_parser(0..=u64::MAX))]
     pub(crate) seed: u64,
-    /// Distance from which on particles do not feel each other
+    /// Distance beyond which particles do not interact
     #[arg(long, value_name = "LENGTH", default_value_t = 3.5, value_parser = number(1.0..=1000.0))]
     pub(crate) cutoff: f64,
-    /// Side of a cell at least, a tenth more than the cut-off [default: that, or more if 200 particles take up more]
+    /// Minimum side of a cell, at least 1.1 cut-offs [default: that, or more if 200 particles take up more]
     #[arg(long, value_name = "LENGTH", value_parser = number(1.0..=1e6))]
     pub(crate) cell: Option<f64>,
-    /// Time of an iteration
+    /// Simulated time of an iteration
     #[arg(long, value_name = "TIME", default_value_t = 0.001, value_parser = number(1e-6..=0.1))]
     pub(crate) timestep: f64,
     /// Iterations of each run
     #[arg(long, value_name = "COUNT", default_value_t = 200, value_parser = count_parser(1..=100_000_000u32))]
     pub(crate) iterations: u32,
-    /// Iterations after which particles are handed over to the cells that they are in
+    /// Iterations between two handovers of particles to the cells that they moved into
     #[arg(long, value_name = "ITERATIONS", default_value_t = 20, value_parser = count_parser(1..=1_000_000u32))]
     pub(crate) exchange: u32,
     /// Write the energies after each iteration
@@ -69,19 +69,19 @@ frames or models, further positions of one atom, columns and keys that are not r
 As many particles within the cut-off as in the benchmark ApoA1 of NAMD (92 224 atoms, 12 angstrom):
   mol3d --cutoff 6 --iterations 20";
 
-/// Their number is exact, and so is the sum of their energies.
+/// Maximum number of particles. Up to it, their number and the sum of their energies are exact.
 const PARTICLES_MAX: u64 = 100_000_000;
 
-/// Memory of a particle where it is, about: twice itself, its place, and the forces of 27 pairs.
+/// Approximate bytes per particle where it is: twice itself, its position, and the forces of 27 pairs.
 const PARTICLE_BYTES: u64 = 2 * 56 + 28 * 24;
 
-/// Memory of a particle in every process, which holds the beginning of all.
+/// Bytes per particle in every process, because each process holds the initial particles of all.
 const BEGINNING_BYTES: u64 = 104;
 
-/// Side of a cell at least, over the cut-off: particles may go a little out of their cells before they are handed over.
+/// Minimum side of a cell over the cut-off, because particles leave their cells a little before they are handed over.
 const ROOM: f64 = 1.1;
 
-/// Particles of a cell unless a side was asked for, about.
+/// Approximate number of particles per cell, unless `--cell` is given.
 const CROWD: f64 = 200.0;
 
 /// Reads numbers of a range.
@@ -93,7 +93,7 @@ fn number(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String> + 
 }
 
 impl Options {
-    /// The problem that they describe.
+    /// The problem that the options describe.
     ///
     /// # Errors
     /// [`Error::Usage`], naming the option that cannot be met, or the line of the file that cannot be read.
@@ -122,7 +122,7 @@ impl Options {
     }
 
     fn grid(&self, particles: usize, sides: Vector) -> Result<Grid, Error> {
-        // Without the last bits, by which the product may be more than it is on paper.
+        // The factor covers rounding, by which the product may be larger than on paper.
         let (cutoff, least) = (self.cutoff, ROOM * self.cutoff * (1.0 - 1e-12));
         let narrowest = sides.into_iter().fold(f64::INFINITY, f64::min);
         if narrowest < least {
@@ -133,7 +133,7 @@ impl Options {
         let crowded = || (CROWD * sides.iter().product::<f64>() / particles as f64).cbrt().min(narrowest);
         let side = self.cell.unwrap_or_else(|| crowded().max(least));
         if side < least || side > narrowest {
-            // Rounded to what is allowed.
+            // Rounded to values that are accepted.
             let [least, narrowest] =
                 [(100.0 * least).ceil(), (100.0 * narrowest).floor()].map(|side| side / 100.0);
             return Err(Error::Usage(format!("--cell {side}: expected a side from {least} to {narrowest}")));

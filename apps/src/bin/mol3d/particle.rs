@@ -1,4 +1,4 @@
-//! One particle, the work of a cell on its particles, and their energy.
+//! Defines a particle, what a cell does with its particles, and energies whose sums are exact.
 
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
@@ -9,14 +9,13 @@ use super::grid::{Grid, Offset, Vector, plus};
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Particle {
-    /// Beside the cell that has it: beyond the border of the box until it is handed over.
+    /// In coordinates near its cell, so beyond the border of the box until it is handed over.
     pub(crate) place: Vector,
     pub(crate) velocity: Vector,
     pub(crate) id: u64,
 }
 
-/// Energies of many particles, in whole numbers of a unit so small that nothing is lost: the same in whatever order
-/// they are added.
+/// Energies of many particles in whole numbers of a small unit, so that their sum is the same in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Energy {
     pub(crate) kinetic: i64,
@@ -25,10 +24,10 @@ pub(crate) struct Energy {
 
 impl Energy {
     const UNIT: f64 = 1.0 / (1_u64 << 24) as f64;
-    /// The largest.
+    /// The largest energy.
     pub(crate) const MOST: f64 = i64::MAX as f64 * Self::UNIT;
 
-    /// From the depth of the potential as unit.
+    /// Converts from units of the depth of the potential.
     pub(crate) fn new(kinetic: f64, potential: f64) -> Self {
         let [kinetic, potential] = [kinetic, potential].map(|energy| (energy / Self::UNIT) as i64);
         Self { kinetic, potential }
@@ -41,21 +40,21 @@ impl Energy {
     }
 }
 
-/// Adds half a time step of those forces to the velocities.
+/// Changes the velocities by these forces over half a time step.
 pub(crate) fn kick(particles: &mut [Particle], forces: &[Vector], half_step: f64) {
     for (particle, &force) in particles.iter_mut().zip(forces) {
         particle.velocity = plus(particle.velocity, force, half_step);
     }
 }
 
-/// Moves them for a time step.
+/// Moves particles for a time step.
 pub(crate) fn drift(particles: &mut [Particle], step: f64) {
     for particle in particles {
         particle.place = plus(particle.place, particle.velocity, step);
     }
 }
 
-/// Takes out the particles that have left the cell, by their direction, with positions as the neighbour sees them.
+/// Takes out the particles that have left the cell, by direction, with positions in the coordinates of the neighbour.
 pub(crate) fn take_outgoing(
     particles: &mut Vec<Particle>,
     grid: &Grid,

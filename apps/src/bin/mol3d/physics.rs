@@ -1,4 +1,4 @@
-//! The result: the energies of every step, and where all particles are at the end.
+//! Holds the result of a run: the energies of every step, and all particles at the end.
 
 use std::fmt::Write;
 
@@ -7,21 +7,21 @@ use super::particle::{Energy, Particle};
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Physics {
-    /// Before the first iteration, and after each.
+    /// The energies before the first iteration, and after each.
     pub(crate) energies: Vec<Energy>,
-    /// By ID; none where nothing is compared.
+    /// The particles by ID; none unless results are compared.
     pub(crate) particles: Vec<Particle>,
 }
 
 impl Physics {
-    /// Brings the particles of all cells into order.
+    /// Orders the particles of all cells by ID.
     pub(crate) fn new(energies: Vec<Energy>, mut particles: Vec<Particle>) -> Self {
         particles.sort_unstable_by_key(|particle| particle.id);
         Self { energies, particles }
     }
 
-    /// The largest distance of the total energy from the initial energy, as a part of it, or of the kinetic energy
-    /// where that is more, since the total may be about 0.
+    /// The largest change of the total energy, over the initial total or kinetic energy, whichever is larger. The total
+    /// alone may be about 0.
     pub(crate) fn drift(&self) -> f64 {
         let total = |energy: &Energy| energy.parts()[2];
         let Some(first) = self.energies.first() else { return 0.0 };
@@ -31,7 +31,7 @@ impl Physics {
         if most > 0.0 { most / scale } else { 0.0 }
     }
 
-    /// The first difference.
+    /// The first difference, in words.
     pub(crate) fn difference(&self, reference: &Self) -> Option<String> {
         let (counts, expected) = (
             (self.particles.len(), self.energies.len()),

@@ -1,4 +1,4 @@
-//! The problem: particles, the box and how it is cut, and what one step does to the particles of a cell.
+//! Describes the problem (particles, box, cells, forces), and what one step does to the particles of a cell.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use super::grid::{Grid, Offset, Vector, plus};
 use super::lennard_jones::{Interaction, LennardJones};
 use super::particle::{self, Energy, Particle};
 
-/// All but the particles.
+/// All of the problem except the particles.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Rules {
     pub(crate) grid: Grid,
     pub(crate) cutoff: f64,
     pub(crate) law: LennardJones,
-    /// The time of one step.
+    /// Simulated time of one step.
     pub(crate) timestep: f64,
-    /// Steps after which particles are handed over to the cells that they are in.
+    /// Steps between two handovers of particles to the cells that they moved into.
     pub(crate) exchange: u32,
     pub(crate) iterations: u32,
 }
 
-/// All that decides a run's result.
+/// All that decides the result of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     pub(crate) rules: Rules,
@@ -33,15 +33,15 @@ pub(crate) struct Problem {
     pub(crate) initial: Arc<[Vec<Particle>]>,
 }
 
-/// Two neighbouring cells, or twice the same.
+/// Two neighbouring cells, or the same cell twice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pair {
     pub(crate) first: [u16; 3],
-    /// The way from the first to the second.
+    /// The direction from the first to the second.
     pub(crate) offset: Offset,
 }
 
-/// Ordered by the first cell, so that pairs begin where their cells do.
+/// Keys are ordered by the first cell, so that pairs are placed where their cells are.
 impl Index for Pair {
     fn pack(self) -> u64 {
         self.first.pack() << 16 | u64::from(self.offset.0)
@@ -58,7 +58,7 @@ impl Pair {
         grid.all().flat_map(|first| Offset::half().map(move |way| Self { first, offset: way }))
     }
 
-    /// The 27 pairs of a cell, by where the other cell lies; and whether this one is the second.
+    /// The 27 pairs of a cell by the direction of the other cell, and whether `cell` is the second of the pair.
     pub(crate) fn of(grid: &Grid, cell: [u16; 3]) -> impl Iterator<Item = (Self, bool)> {
         Offset::all().map(move |way| match way < Offset::STAY {
             true => (Self { first: grid.beyond(cell, way).0, offset: way.back() }, true),
@@ -77,8 +77,8 @@ impl Rules {
         self.law.between(first, second, shift)
     }
 
-    /// The second half of a step: the forces of the 27 pairs, by where the other cell lies, complete the velocities.
-    /// Returns the sum of the forces.
+    /// The second half of a step: the forces of the 27 pairs, in the order of directions, complete the velocities.
+    /// Returns the sums of the forces.
     pub(crate) fn complete(
         &self,
         particles: &mut [Particle],
@@ -101,7 +101,7 @@ impl Rules {
     /// The energies of a cell.
     ///
     /// # Errors
-    /// A sentence, if such energies of all cells would be more than is counted.
+    /// A sentence, if the sum of such energies over all cells could overflow.
     pub(crate) fn energy(&self, kinetic: f64, potential: f64) -> Result<Energy, String> {
         let most = Energy::MOST / self.grid.count() as f64;
         match [kinetic, potential].into_iter().find(|energy| energy.is_nan() || energy.abs() > most) {
@@ -113,7 +113,7 @@ impl Rules {
         }
     }
 
-    /// Tells if particles are handed over in that step.
+    /// True if particles are handed over in `step`.
     pub(crate) fn exchanges(&self, step: u32) -> bool {
         step.is_multiple_of(self.exchange)
     }
@@ -121,7 +121,7 @@ impl Rules {
     /// The first half of a step.
     ///
     /// # Errors
-    /// A sentence, if a particle goes so far that another two cells away might be within the cut-off of it.
+    /// A sentence, if a particle is so far outside that a particle two cells away could be within its cut-off.
     pub(crate) fn advance(
         &self,
         particles: &mut [Particle],
@@ -184,7 +184,7 @@ pub(crate) fn lattice(count: u64, side: f64) -> Vec<Vector> {
     (0..count).map(place).collect()
 }
 
-/// Velocities of Maxwell and Boltzmann: without a common one, and with exactly that temperature.
+/// Maxwell-Boltzmann velocities with a mean of 0 and exactly this temperature.
 fn velocities(count: usize, temperature: f64, seed: u64) -> Vec<Vector> {
     let draw = |id: usize| {
         let mut random = stream(seed, id as u64);

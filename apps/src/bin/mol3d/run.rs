@@ -1,4 +1,4 @@
-//! The program as the harness sees it.
+//! Implements [`Program`] for `mol3d`, so that the harness can run it and compare strategies.
 
 use std::path::{Path, PathBuf};
 

@@ -1,11 +1,11 @@
-//! The serial program: one cell after the other, and pairs as the chunks have them, so that every sum has its order.
+//! Runs `mol3d` without the runtime, as the reference: same pairs, same order of sums, one cell after the other.
 
 use super::grid::{Offset, Vector};
 use super::particle::{self, Energy, Particle};
 use super::physics::Physics;
 use super::problem::{Pair, Problem, Rules};
 
-/// Runs it.
+/// Runs the problem.
 pub(crate) fn run(problem: &Problem) -> Physics {
     let Problem { rules, initial: beginners } = problem;
     let mut cells = beginners.to_vec();
@@ -16,7 +16,7 @@ pub(crate) fn run(problem: &Problem) -> Physics {
         for (cell, here) in rules.grid.all().enumerate() {
             let sum = rules.complete(&mut cells[cell], forces[cell].iter(), step == 0);
             let Ok(each) = rules.energy(particle::kinetic(&cells[cell]), potentials[cell]) else {
-                // The run to compare with ends here, too, with an error that says why.
+                // The run on the runtime ends here, too, with an error.
                 return Physics::new(energies, cells.concat());
             };
             energy = Energy {
@@ -35,7 +35,7 @@ pub(crate) fn run(problem: &Problem) -> Physics {
     Physics::new(energies, cells.concat())
 }
 
-/// The forces on each cell by where the other cell lies, and its part of the potential energy.
+/// The forces on each cell by the direction of the other cell, and the cell's part of the potential energy.
 fn interact(rules: &Rules, cells: &[Vec<Particle>]) -> (Vec<[Vec<Vector>; 27]>, Vec<f64>) {
     let grid = &rules.grid;
     let places: Vec<Vec<Vector>> = cells.iter().map(|cell| particle::places(cell)).collect();
@@ -54,7 +54,7 @@ fn interact(rules: &Rules, cells: &[Vec<Particle>]) -> (Vec<[Vec<Vector>; 27]>, 
     (forces, potentials)
 }
 
-/// Hands particles over to the cells that they are in.
+/// Hands particles over to the cells that they moved into.
 fn exchange(rules: &Rules, cells: &mut [Vec<Particle>]) {
     let grid = &rules.grid;
     let leave = |(cell, here)| particle::take_outgoing(&mut cells[cell], grid, here);

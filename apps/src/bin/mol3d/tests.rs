@@ -1,4 +1,4 @@
-//! Molecules on the runtime: the serial program's bits, wherever and however cells and pairs run.
+//! Tests that `mol3d` on the runtime gives the bits of the serial program under every strategy, placement and order.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn every_strategy_on_any_ranks_and_workers_gives_the_serial_result() {
 fn both_arrays_move_at_every_sync_and_give_the_serial_result() {
     for wire in [false, true] {
         let report = assert_serial(&balanced("rotate").ranks(3).wire_always(wire), "rotate");
-        // All but the cell that keeps the books.
+        // All but the cell that logs the energies.
         assert!(report.syncs.iter().all(|sync| sync.moved == 8 * 15 - 1), "{:?}", report.syncs);
         // Chunks go on while they move, so the last iteration may end the run before the last sync has ended.
         let all = ITERATIONS - 1;

@@ -1,7 +1,7 @@
-//! Compton scattering: a photon hits a free electron at rest, changes its direction and leaves it some energy.
+//! Samples Compton scattering: a photon hits a free electron at rest, changes its direction, and leaves it some energy.
 //!
-//! The cross-section is by Klein and Nishina (1929). That electrons are bound, which matters below some tens of keV,
-//! is left out, and so is the electron after the collision: its energy stays where it was hit.
+//! The cross-section is by Klein and Nishina (1929). The binding of electrons is left out; it matters below some tens
+//! of keV. The electron is not followed after the collision: its energy stays where it was hit.
 
 use rand::{Rng, RngExt};
 
@@ -26,8 +26,9 @@ pub(crate) fn cross_section_cm2(energy_kev: f64) -> f64 {
 /// Samples a collision of a photon of `energy_kev`: the fraction of its energy that it keeps, and the cosine of the angle by
 /// which it turns.
 ///
-/// The density of the fraction e kept is (1/e + e) (1 - e sin² / (1 + e²)), between 1 / (1 + 2 k) and 1: its first factor
-/// is a mixture of two that are sampled directly, its second the probability to accept (Butcher and Messel 1960).
+/// With k the energy in electron masses, the density of the fraction e kept is (1/e + e) (1 - e sin² / (1 + e²)),
+/// between 1 / (1 + 2 k) and 1. The first factor is a mixture of two densities that are sampled directly. The second is
+/// the probability to accept (Butcher and Messel 1960).
 pub(crate) fn scatter(energy_kev: f64, rng: &mut impl Rng) -> (f64, f64) {
     let k = energy_kev / ELECTRON_KEV;
     let least = 1.0 / (1.0 + 2.0 * k);

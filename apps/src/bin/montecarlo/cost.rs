@@ -1,16 +1,16 @@
-//! Work that changes no result: it makes histories as heavy and as unequal as in programs with richer physics.
+//! Adds work that changes no result, to make histories as heavy and as unequal as in programs with richer physics.
 //!
-//! The work is a number of steps and not a time: a history that is interrupted, or runs on a slow vCPU, has the same to do.
-//! The amount comes from the history's own stream after its photon has ended, so that no tally depends on it.
+//! The work is a number of steps and not a time, so that a history that is interrupted or runs on a slow vCPU does as
+//! much. The number is drawn from the history's own stream after its photon has ended, so that no tally depends on it.
 
 use std::hint::black_box;
 
 use rand::{Rng, RngExt};
 
-/// Steps that a core at 3 GHz does in a microsecond: each is a multiplication and an addition, 4 cycles one after the other.
+/// Steps per microsecond of a core at 3 GHz. Each is a multiplication and an addition, 4 cycles, after the one before.
 const STEPS_PER_US: f64 = 750.0;
 
-/// The width of the logarithm of unequal costs: the heaviest of a thousand histories is about thirty times the mean.
+/// Standard deviation of the logarithm of costs: the heaviest of a thousand histories is about thirty times the mean.
 const WIDTH: f64 = 1.5;
 
 /// The distribution of costs over histories.
@@ -57,7 +57,7 @@ fn normal(rng: &mut impl Rng) -> f64 {
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
 }
 
-/// A chain in which each step needs the one before.
+/// A chain of steps, each of which needs the result of the step before.
 fn toil(steps: u64) -> u64 {
     (0..steps)
         .fold(1, |state: u64, step| black_box(state).wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(step))
@@ -82,7 +82,7 @@ mod tests {
         assert!(moments.mean().deviation(7500.0) < 4.0, "{}", moments.mean());
         let light = steps.iter().filter(|&&steps| steps < 7500).count();
         let heavy = steps.iter().filter(|&&steps| steps > 10 * 7500).count();
-        // The normal distribution below half the width, and above half the width plus ln 10 over it.
+        // The normal distribution below WIDTH / 2, and above WIDTH / 2 + ln 10 / WIDTH.
         assert!((76_000..79_000).contains(&light) && (900..1250).contains(&heavy), "{light} {heavy}");
     }
 

@@ -1,4 +1,4 @@
-//! Energies as whole numbers, so that deposited and escaped energy add up to the incoming energy, to the last unit.
+//! Stores energies as whole numbers, so that deposited and escaped energy add up exactly to the incoming energy.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ const UNITS_PER_KEV: f64 = 1e6;
 pub(crate) struct Energy(u64);
 
 impl Energy {
-    /// So many keV.
+    /// From keV.
     #[must_use]
     pub(crate) fn from_kev(kev: f64) -> Self {
         Self((kev * UNITS_PER_KEV).round() as u64)
@@ -28,7 +28,7 @@ impl Energy {
         self.0
     }
 
-    /// A part of it, rounded; never more than it.
+    /// A part of the energy, rounded, and never more than the whole.
     #[must_use]
     pub(crate) fn fraction(self, part: f64) -> Self {
         Self((self.0 as f64 * part).round() as u64).min(self)
@@ -40,10 +40,10 @@ impl Energy {
         Self(self.0 + other.0)
     }
 
-    /// The energy that is left when a photon that had this has only `kept`.
+    /// The energy that a photon has lost when it keeps only `kept`.
     ///
     /// # Panics
-    /// If it has more: collisions give photons nothing.
+    /// If `kept` is more: collisions give photons no energy.
     #[must_use]
     pub(crate) fn minus(self, kept: Self) -> Self {
         Self(self.0.checked_sub(kept.0).expect("a photon keeps at most what it had"))

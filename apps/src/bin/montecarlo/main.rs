@@ -1,9 +1,5 @@
-//! Photons through slabs: a pool of independent histories, as in codes for radiation transport (PENELOPE and its kin).
-//!
-//! `medium` and `compton` are the physics of a collision, `slabs` the places, `transport` the histories over both; `tally`
-//! counts in the whole `energy` units that make merging exact. `cost` makes histories heavier without changing a result.
-//! `results` turns a tally into numbers with errors, `options` is the command line, `run` the
-//! program as the harness sees it.
+//! Follows photons through slabs of matter: a pool of independent histories, as in codes for radiation transport such
+//! as PENELOPE. A *history* is the path of one photon.
 //!
 //! The command line: `montecarlo --help`.
 #![forbid(unsafe_code)]

@@ -1,9 +1,9 @@
-//! The material of a slab: the probability of collisions in it, and their effect on photons.
+//! Defines the materials of slabs: how often photons collide in them, and what a collision does to a photon.
 //!
-//! There are two kinds. *Matter* absorbs by the photoelectric effect, as a power of the energy, and scatters by Compton's.
-//! Its numbers are rounded from the tables of NIST (XCOM); absorption edges, coherent scattering, fluorescence and pairs are
-//! left out, which costs up to a tenth between 100 keV and 2 MeV: enough for a program whose cost is to be right. *Grey*
-//! media know no energy: with them a result can be held against an exact solution.
+//! - *Matter* absorbs by the photoelectric effect, as a power of the energy, and scatters by Compton's. Its numbers are
+//!   rounded from the tables of NIST (XCOM). Absorption edges, coherent scattering, fluorescence and pairs are left
+//!   out. This costs up to a tenth between 100 keV and 2 MeV: enough for a program whose cost has to be right.
+//! - *Grey* media act the same at all energies, so that a result can be compared with an exact solution.
 
 use rand::{Rng, RngExt};
 
@@ -34,11 +34,11 @@ pub(crate) struct Substance {
     electrons_per_cm3: f64,
     /// Photoelectric absorptions of photons of 100 keV on a path of 1 cm.
     photoelectric_per_cm: f64,
-    /// They fall with this power of the energy.
+    /// Absorptions fall with this power of the energy.
     power: f64,
 }
 
-/// The substances that can be asked for by name.
+/// The substances that the command line can name.
 pub(crate) const SUBSTANCES: [Substance; 4] = [
     Substance { name: "water", electrons_per_cm3: 3.343e23, photoelectric_per_cm: 0.002_76, power: 2.9 },
     Substance { name: "aluminium", electrons_per_cm3: 7.83e23, photoelectric_per_cm: 0.0497, power: 2.9 },
@@ -100,7 +100,7 @@ impl Medium {
     }
 }
 
-/// A cosine with the density of Henyey and Greenstein (1941), whose mean is `asymmetry`.
+/// A cosine with the density of Henyey and Greenstein (1941) and the mean `asymmetry`.
 fn henyey_greenstein(asymmetry: f64, rng: &mut impl Rng) -> f64 {
     let uniform = 2.0 * rng.random::<f64>() - 1.0;
     if asymmetry.abs() < 1e-3 {

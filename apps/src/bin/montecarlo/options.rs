@@ -25,7 +25,7 @@ pub(crate) struct Options {
     /// Energy of the photons that arrive, from 1 to 2000
     #[arg(long, value_name = "KEV", default_value_t = 1000.0, value_parser = energy_kev)]
     pub(crate) energy: f64,
-    /// Parts of the depth in which deposited energy is told apart
+    /// Number of equal parts of the depth, for which deposited energy is reported
     #[arg(long, value_name = "COUNT", default_value_t = 55, value_parser = count_parser(1..=100_000u32))]
     pub(crate) bins: u32,
     /// Seed of all random numbers: the same seed gives the same result
@@ -71,7 +71,7 @@ impl Options {
     /// The problem to simulate.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the slabs are too thick together.
+    /// [`Error::Usage`] if the slabs together are too thick.
     pub(crate) fn problem(&self) -> Result<Problem, Error> {
         let usual =
             || ["water:10", "lead:1"].map(|slab| SlabSpec::parse(slab).expect("both are slabs")).to_vec();
@@ -89,7 +89,7 @@ impl Options {
         })
     }
 
-    /// The settings that decided the results, given or not, for the file of numbers.
+    /// All settings that decide the results, given or default.
     #[must_use]
     pub(crate) fn description(&self, problem: &Problem) -> serde_json::Value {
         serde_json::json!({

@@ -1,4 +1,4 @@
-//! A tally as people read it: a table of fractions with their errors, and the depth profile as a file.
+//! Formats a tally for people: a table of fractions with their errors, and the depth profile as a CSV file.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::tally::{CM_PER_UM, Tally};
 use super::transport::Problem;
 use caribou_apps::estimate::Estimate;
 
-/// The fate of the photons, one line each; where theory knows the value it stands beside.
+/// The fraction of photons with each fate, one per line, beside the exact value where theory gives one.
 #[must_use]
 pub(crate) fn table(problem: &Problem, tally: &Tally) -> String {
     let fraction = |hits| Estimate::fraction(hits, tally.histories);
@@ -39,7 +39,7 @@ pub(crate) fn table(problem: &Problem, tally: &Tally) -> String {
     text
 }
 
-/// A value of theory and how far off the estimate is; what never happened, or always, has no error to measure that with.
+/// A value of theory, and how far off the estimate is. Without a standard error the distance is left out.
 fn beside(theory: f64, estimate: Estimate) -> String {
     match estimate.deviation(theory) {
         deviation if deviation.is_finite() => format!("{theory:.6} ({deviation:.1} standard errors off)"),

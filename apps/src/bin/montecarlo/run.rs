@@ -1,4 +1,4 @@
-//! The program as the harness sees it, and its serial reference.
+//! Implements [`Program`] for `montecarlo`, so that the harness can run it. Has the serial reference.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::transport::{Problem, run_histories};
 use harness::pools::{self, Pool};
 use harness::{Conditions, Error, Outcome, Program, RunContext, Total};
 
-/// Cost of the physics of a history, roughly.
+/// Approximate time of a history without extra work.
 const HISTORY: Duration = Duration::from_nanos(400);
 
 /// All histories of a problem.

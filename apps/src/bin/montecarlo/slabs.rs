@@ -1,13 +1,13 @@
-//! Slabs one behind the other, each of one medium, without end to the sides: only the depth of a place matters.
+//! Describes slabs one behind the other, each of one medium. They are infinite sideways, so only depth matters.
 
 use super::energy::Energy;
 use super::medium::{Medium, SUBSTANCES};
 use harness::error::Error;
 
-/// Thicker stacks than 100 m are a mistake.
+/// Maximum thickness of all slabs together: more than 100 m is a mistake.
 const DEPTH_MAX_CM: f64 = 1e4;
 
-/// One slab as it is asked for: `MATERIAL[,KEY=VALUE..]:CM`, as in `water:10` or `grey,scattering=0.9:2`.
+/// One slab as the command line gives it: `MATERIAL[,KEY=VALUE..]:CM`, as in `water:10` or `grey,scattering=0.9:2`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SlabSpec {
     /// Its material.
@@ -20,7 +20,7 @@ impl SlabSpec {
     /// Reads a slab.
     ///
     /// # Errors
-    /// A sentence that says what was expected.
+    /// A sentence that names what was expected.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let Some((material, thickness)) = text.rsplit_once(':') else {
             return Err("expected MATERIAL:CM as in water:10".to_owned());
@@ -68,7 +68,7 @@ fn grey(settings: &str) -> Result<Medium, String> {
     Ok(Medium::Grey { absorption_per_cm, scattering_per_cm, asymmetry })
 }
 
-/// One slab in its place.
+/// One slab and its depths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Slab {
     /// Its material.
@@ -79,7 +79,7 @@ pub(crate) struct Slab {
     pub(crate) to_cm: f64,
 }
 
-/// At least one slab; the first begins at depth 0, each other where the one before it ends.
+/// At least one slab. The first begins at depth 0, each later one where the one before ends.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stack {
     slabs: Vec<Slab>,
@@ -89,7 +89,7 @@ impl Stack {
     /// Puts slabs one behind the other.
     ///
     /// # Errors
-    /// [`Error::Usage`] when there is none, or they are too thick together.
+    /// [`Error::Usage`] if there is no slab, or the slabs together are too thick.
     pub(crate) fn new(specs: &[SlabSpec]) -> Result<Self, Error> {
         let mut slabs = Vec::with_capacity(specs.len());
         let mut from_cm = 0.0;
@@ -112,7 +112,7 @@ impl Stack {
         &self.slabs
     }
 
-    /// The depth at which the last one ends.
+    /// The depth at which the last slab ends.
     #[must_use]
     pub(crate) fn depth_cm(&self) -> f64 {
         self.slabs.last().map_or(0.0, |slab| slab.to_cm)

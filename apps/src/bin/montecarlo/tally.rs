@@ -1,4 +1,4 @@
-//! The tally: where photons end, and where they leave their energy. Whole numbers only, so that merging is exact.
+//! Counts where photons end and where they leave energy. All sums are whole numbers, so that merging is exact.
 
 use caribou::pools::Accumulator;
 use serde::{Deserialize, Serialize};
@@ -14,13 +14,13 @@ const UM_PER_CM: f64 = 1e4;
 pub(crate) struct Tally {
     /// Photons that were followed.
     pub(crate) histories: u64,
-    /// Their collisions.
+    /// Collisions of all photons.
     pub(crate) collisions: u64,
     /// Photons that passed all slabs without a collision.
     pub(crate) uncollided: u64,
     /// Energies of the photons that left behind the last slab, in units of [`Energy`].
     pub(crate) transmitted: Moments,
-    /// Energies of photons that left before the first.
+    /// Energies of the photons that left before the first slab.
     pub(crate) reflected: Moments,
     /// Photons absorbed in each slab.
     pub(crate) absorbed: Vec<u64>,
@@ -28,14 +28,13 @@ pub(crate) struct Tally {
     pub(crate) absorption_depth_um: Moments,
     /// Energies that histories left in each of the bins, which divide the depth of all slabs equally.
     pub(crate) deposits: Vec<Moments>,
-    /// Energy that the history under way has left, by bin. A history that deposits twice in a bin is one sample, not
-    /// two.
+    /// Energy that the current history has left, by bin. Two deposits of a history in one bin are one sample.
     #[serde(skip)]
     open: Vec<(usize, Energy)>,
 }
 
 impl Tally {
-    /// Of no history yet.
+    /// The tally of no history.
     #[must_use]
     pub(crate) fn new(slabs: usize, bins: usize) -> Self {
         Self {
@@ -51,7 +50,7 @@ impl Tally {
         }
     }
 
-    /// A photon left energy in a bin.
+    /// Counts energy that a photon left in a bin.
     pub(super) fn deposit(&mut self, bin: usize, energy: Energy) {
         match self.open.iter_mut().find(|(open, _)| *open == bin) {
             Some((_, sum)) => *sum = sum.plus(energy),
@@ -59,13 +58,13 @@ impl Tally {
         }
     }
 
-    /// The photon was absorbed in a slab.
+    /// Counts a photon that was absorbed in a slab.
     pub(super) fn absorb(&mut self, slab: usize, depth_cm: f64) {
         self.absorbed[slab] += 1;
         self.absorption_depth_um.add((depth_cm * UM_PER_CM).round() as u64);
     }
 
-    /// The history has ended, after `collisions` collisions.
+    /// Ends a history after `collisions` collisions.
     pub(super) fn close(&mut self, collisions: u64) {
         self.histories += 1;
         self.collisions += collisions;
@@ -117,7 +116,7 @@ impl Accumulator for Tally {
     }
 }
 
-/// The mean of micrometres, in cm.
+/// The factor from a mean of micrometres to cm.
 pub(super) const CM_PER_UM: f64 = 1.0 / UM_PER_CM;
 
 #[cfg(test)]

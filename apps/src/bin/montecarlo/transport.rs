@@ -1,9 +1,10 @@
-//! The histories: photons that fly, collide, turn, and end in a slab or outside. This is the loop in which time is spent.
+//! Follows photons until they are absorbed or leave the slabs. The program spends its time in this loop.
 //!
 //! A photon starts before the first slab, straight on. It flies a number of mean free paths with an exponential
-//! distribution, whatever slabs they take it through; there it is absorbed or scattered, in proportion to the two
-//! cross-sections. Because slabs have no end to the sides, its depth and the cosine of its direction are all it needs.
-//! No weights, no splitting, no forced collisions: each history is one photon, and errors follow from plain counting.
+//! distribution, through however many slabs these take it. There it is absorbed or scattered, in proportion to the two
+//! cross-sections. Slabs are infinite sideways, so depth and the cosine of the direction are all that a photon needs.
+//! There are no weights, no splitting and no forced collisions: each history is one photon, and errors follow from
+//! plain counting.
 
 use std::ops::Range;
 
@@ -16,17 +17,17 @@ use super::slabs::Stack;
 use super::tally::Tally;
 use caribou::random::stream;
 
-/// Photons below this are absorbed where they are: they would not leave the bin.
+/// Photons below this energy are absorbed where they are, because they would not leave their bin.
 const CUTOFF_KEV: f64 = 1.0;
 
-/// The problem to simulate; with a seed and a number of histories it has one result.
+/// The problem to simulate. A problem and a number of histories have one result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Problem {
     /// The slabs.
     pub(crate) stack: Stack,
     /// The energy of the photons that arrive.
     pub(crate) energy: Energy,
-    /// Parts of the depth in which deposits are told apart.
+    /// Number of equal parts of the depth, for which deposits are counted.
     pub(crate) bins: usize,
     /// The seed of all random numbers.
     pub(crate) seed: u64,
@@ -35,7 +36,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// A tally of none of its histories.
+    /// An empty tally for this problem.
     #[must_use]
     pub(crate) fn empty_tally(&self) -> Tally {
         Tally::new(self.stack.slabs().len(), self.bins)
@@ -48,9 +49,9 @@ impl Problem {
     }
 }
 
-/// Follows the photons of these histories and adds what happens to them to `tally`, some microseconds each.
+/// Follows the photons of these histories and adds the results to `tally`.
 ///
-/// The course of a history depends on the problem, its seed and the number of the history, on nothing else.
+/// The course of a history depends only on the problem, its seed and the number of the history.
 pub(crate) fn run_histories(problem: &Problem, histories: Range<u64>, tally: &mut Tally) {
     for history in histories {
         let mut rng = stream(problem.seed, history);
@@ -64,7 +65,7 @@ struct Photon {
     energy: Energy,
     slab: usize,
     depth_cm: f64,
-    /// Of the angle between its direction and the depth; never zero.
+    /// Cosine of the angle between its direction and the depth; never zero.
     cosine: f64,
 }
 
@@ -118,7 +119,7 @@ impl Photon {
             let free_paths_to_border = (border_cm - self.depth_cm) / self.cosine * attenuation.total_per_cm();
             if free_paths < free_paths_to_border {
                 let depth_cm = self.depth_cm + self.cosine * free_paths / attenuation.total_per_cm();
-                // Rounding must not put it into another slab.
+                // Rounding must not put the photon into another slab.
                 self.depth_cm = depth_cm.clamp(slab.from_cm, slab.to_cm);
                 return Flight::Collides(attenuation);
             }
@@ -133,7 +134,7 @@ impl Photon {
         }
     }
 
-    /// Is absorbed, and returns false; or is scattered, and has less energy and another direction.
+    /// Absorbs the photon and returns false, or scatters it: it gets a new direction and may lose energy.
     fn collide(&mut self, stack: &Stack, attenuation: Attenuation, rng: &mut impl Rng) -> bool {
         if rng.random::<f64>() * attenuation.total_per_cm() < attenuation.absorption_per_cm {
             return false;
@@ -147,12 +148,12 @@ impl Photon {
         true
     }
 
-    /// Turns by an angle of this cosine, to any side alike.
+    /// Turns by an angle of this cosine, with equal probability to any side.
     fn turn(&mut self, turned: f64, rng: &mut impl Rng) {
         let around = (std::f64::consts::TAU * rng.random::<f64>()).cos();
         let sines = ((1.0 - self.cosine * self.cosine) * (1.0 - turned * turned)).max(0.0).sqrt();
         let cosine = (self.cosine * turned + sines * around).clamp(-1.0, 1.0);
-        // Along the slabs it would meet no border, and divide by zero.
+        // A photon along the slabs would meet no border, and the code would divide by zero.
         self.cosine = if cosine == 0.0 { f64::EPSILON } else { cosine };
     }
 }

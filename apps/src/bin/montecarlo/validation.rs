@@ -1,4 +1,4 @@
-//! The transport against exact results.
+//! Compares the transport of photons with exact results.
 
 use super::cost::Cost;
 use super::energy::{Energy, KEV_PER_UNIT};
@@ -37,7 +37,7 @@ fn two_absorbers_transmit_the_exponential_of_their_free_paths() {
 #[test]
 fn an_absorber_absorbs_at_its_mean_depth() {
     let tally = serial(&problem(100.0, 1, &["grey,absorption=0.8,scattering=0:1.5"]), 200_000);
-    // Of an exponential cut off at 1.5 cm.
+    // The mean of an exponential cut off at 1.5 cm.
     let expected_cm = 1.0 / 0.8 - 1.5 / (1.2_f64.exp() - 1.0);
     let mean_cm = tally.absorption_depth_um.mean().scaled(CM_PER_UM);
     assert!(mean_cm.deviation(expected_cm) < 4.0, "{mean_cm} cm instead of {expected_cm}");
@@ -99,7 +99,7 @@ fn one_slab_in_two_pieces_is_the_same_slab() {
     let whole = serial(&problem(400.0, 10, &["water:6"]), 50_000);
     let pieces = serial(&problem(400.0, 10, &["water:2.5", "water:3.5"]), 50_000);
     let energy = |tally: &Tally| tally.transmitted.mean_over(tally.histories).scaled(KEV_PER_UNIT);
-    // The same random numbers, so nearly all histories are equal, whatever rounding does to a few.
+    // Both use the same random numbers, so nearly all histories are equal. Rounding changes a few.
     assert!(energy(&whole).deviation(energy(&pieces).value) < 0.1);
     assert!(whole.reflected.count.abs_diff(pieces.reflected.count) < 10);
 }

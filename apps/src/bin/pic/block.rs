@@ -1,4 +1,4 @@
-//! The work of one tile: moving its particles, and handing over the particles that leave it.
+//! Does the work of one tile: moves its particles, and hands over the particles that leave it.
 
 use std::iter::zip;
 
@@ -29,7 +29,7 @@ impl Block {
         self.particles.len()
     }
 
-    /// Gives them the IDs from `first` on.
+    /// Gives the particles the IDs from `first` on.
     pub(crate) fn assign_ids(&mut self, first: u64) {
         for (particle, id) in zip(&mut self.particles, first..) {
             *particle = particle.with_id(id);
@@ -54,12 +54,12 @@ impl Block {
         leavers
     }
 
-    /// Takes in particles that came from a neighbour.
+    /// Adds particles that came from a neighbour.
     pub(crate) fn insert(&mut self, mut arrivals: Vec<Particle>) {
         self.particles.append(&mut arrivals);
     }
 
-    /// Gives back memory that a hot spot left behind.
+    /// Frees memory that is not needed after a hot spot has passed.
     pub(crate) fn shrink(&mut self) {
         let count = self.particles.len();
         if self.particles.capacity() > 4 * count {

@@ -1,12 +1,12 @@
-//! The grid as an array of chunks: what one tile does when particles arrive.
+//! Runs the grid as an array of chunks, one per tile.
 //!
-//! A tile moves its particles, sends each neighbour the particles that went there, even if none, and goes on when all
-//! eight have sent theirs. There is no barrier: a neighbour may be one step ahead, and its particles wait with the runtime
-//! until we are `ready` for them. Once a step every tile adds itself and its particles to a sum; tile [0, 0] learns of it
-//! when all have, checks that no particle is missing, and tells the observers.
+//! A tile moves its particles and sends each neighbour the particles that went there, even if none. It goes on when all
+//! eight neighbours have sent theirs. There is no barrier: a neighbour may be one step ahead, and its particles wait in
+//! the runtime until this tile is `ready` for them. In each step all tiles add themselves and their particles to a sum.
+//! Tile [0, 0] gets the sum, checks that no particle is missing, and reports to the observers.
 //!
-//! The index of a tile is its column and its row: each rank begins with columns that lie together, through which the hot spot
-//! travels.
+//! The index of a tile is its column and its row. So each rank begins with adjacent columns, which the hot spot
+//! crosses.
 
 use std::iter::zip;
 
@@ -20,23 +20,23 @@ use crate::particle::Particle;
 use crate::problem::Problem;
 use crate::verification::Verification;
 
-/// The tile that keeps the time.
+/// The tile that checks the sums and reports complete steps.
 const TIMEKEEPER: [u16; 2] = [0, 0];
 
 /// The tags of the reductions that come before the first step.
 const BEFORE: u32 = 0;
 const ALL: u32 = u32::MAX;
 
-/// One tile of the grid, and where it stands in its computation.
+/// One tile of the grid, and the state of its computation.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Tile {
     problem: Problem,
     block: Block,
-    /// Its particles have their IDs.
+    /// True if its particles have their IDs.
     numbered: bool,
-    /// Particles of all tiles; the timekeeper alone knows it.
+    /// Number of particles in all tiles; only the timekeeper has it.
     all: Option<u64>,
-    /// What has come from the neighbours in this step.
+    /// The particles that neighbours sent in this step.
     arrivals: Halos<ParticleBatch>,
 }
 
@@ -47,11 +47,11 @@ pub(crate) struct ParticleBatch(#[serde(with = "caribou::bulk")] Vec<Particle>);
 /// Messages between tiles.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Message {
-    /// The particles of the tiles before this one, by index.
+    /// Number of particles in the tiles with a smaller index.
     CountBefore(u64),
-    /// Those of all tiles.
+    /// Number of particles in all tiles.
     TotalCount(u64),
-    /// Those that came from a neighbour.
+    /// Particles that came from a neighbour.
     Particles(Halo<ParticleBatch>),
     /// All tiles have done `step` steps.
     Complete {
@@ -72,7 +72,7 @@ impl Tile {
         Self { problem, block: Block::new(&problem, index), numbered: false, all: None, arrivals }
     }
 
-    /// Moves the particles, and sends each neighbour its own.
+    /// Moves the particles, and sends each neighbour the particles that went there.
     fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
         let (problem, here) = (self.problem, ctx.index());
         let leavers = stretched(ctx.slowness(), || self.block.step(&problem, here));
@@ -82,7 +82,8 @@ impl Tile {
         }
     }
 
-    /// All particles of this step are here: the next, a sync, or the end.
+    /// Completes a step when all its particles are here. Then ends, or calls a sync if one is due and begins the next
+    /// step.
     fn complete(&mut self, ctx: &mut Ctx<'_, Self>) {
         self.block.shrink();
         let step = self.arrivals.step() as u32;
@@ -114,7 +115,7 @@ impl Chunk for Tile {
 
     fn ready(&self, message: &Message) -> bool {
         match message {
-            // A neighbour may know before us how many begin where.
+            // A neighbour may get its IDs, and move, before this tile has its own.
             Message::Particles(arrivals) => self.numbered && self.arrivals.expects(arrivals),
             Message::Complete { .. } => self.all.is_some(),
             Message::CountBefore(_) | Message::TotalCount(_) => true,
@@ -151,7 +152,7 @@ impl Chunk for Tile {
         }
     }
 
-    /// Nothing waited, so nothing has to start again.
+    /// The chunk did not wait at the sync, so nothing has to start again.
     fn resume(&mut self, _ctx: &mut Ctx<'_, Self>) {}
 
     fn reduced(tag: u32, values: Values) -> Message {

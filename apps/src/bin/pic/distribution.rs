@@ -1,10 +1,10 @@
-//! The distribution of particles at the beginning: the mean count of a cell.
+//! Defines the initial distribution of particles: the mean number in each cell.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One of the kernel's four, by which a cell's mean count follows from its column, and of a patch from its row.
+/// One of the kernel's four. The mean number in a cell depends on its column, in a patch also on its row.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Distribution {
     /// Each column has `ratio` times the particles of the one before.
@@ -12,7 +12,7 @@ pub(crate) enum Distribution {
         /// Between 0 and 1.
         ratio: f64,
     },
-    /// The square of a cosine, of half a wave in all columns.
+    /// The square of a cosine, with half a wave over all columns.
     Sinusoidal,
     /// From `beta` in the first column down to `beta - alpha` in the last, in proportion.
     Linear {
@@ -21,7 +21,7 @@ pub(crate) enum Distribution {
         /// The beginning.
         beta: f64,
     },
-    /// Everything in a rectangle of cells, whose four sides belong to it.
+    /// All particles in a rectangle of cells that includes its bounds.
     Patch {
         /// First column.
         left: u32,
@@ -38,7 +38,7 @@ impl Distribution {
     /// Reads `geometric:RATIO`, `sinusoidal`, `linear:ALPHA,BETA` or `patch:LEFT,RIGHT,BOTTOM,TOP`.
     ///
     /// # Errors
-    /// A sentence that says what was expected.
+    /// A sentence that names what was expected.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let parts: Vec<&str> = if rest.is_empty() { Vec::new() } else { rest.split(',').collect() };
@@ -73,7 +73,7 @@ impl Distribution {
         }
     }
 
-    /// Tells if particles may begin in the cell `[column, row]`.
+    /// True if particles may begin in the cell `[column, row]`.
     #[must_use]
     pub(crate) fn has(self, [column, row]: [u32; 2]) -> bool {
         match self {
@@ -84,7 +84,7 @@ impl Distribution {
         }
     }
 
-    /// Tells if all of it lies in a grid of `grid` cells a side.
+    /// True if the distribution lies in a grid of `grid` cells per side.
     #[must_use]
     pub(crate) fn fits(self, grid: u32) -> bool {
         match self {
@@ -93,7 +93,7 @@ impl Distribution {
         }
     }
 
-    /// The mean count of the cell `[column, row]` in a grid of `grid` cells a side that has `particles` in all.
+    /// The mean number in the cell `[column, row]` of a grid of `grid` cells per side with `particles` in all.
     #[must_use]
     pub(crate) fn mean(self, cell: [u32; 2], grid: u32, particles: f64) -> f64 {
         let (column, side) = (f64::from(cell[0]), f64::from(grid));

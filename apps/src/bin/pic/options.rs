@@ -12,41 +12,41 @@ use crate::tiling::Tiling;
 
 /// Particles travel over a grid, and their hot spot with them: the PIC kernel of the Parallel Research Kernels.
 ///
-/// Every particle moves 2K + 1 columns and M rows a step, which --check verifies particle by particle.
+/// Every particle moves 2K + 1 columns and M rows per step, which --check verifies particle by particle.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "pic", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
     /// Cells along one side of the grid, an even number
     #[arg(long, value_name = "CELLS", default_value_t = 1000, value_parser = count_parser(2..=GRID_MAX))]
     pub(crate) grid: u32,
-    /// Tiles along one side of the grid [default: 16, less where a particle could skip one]
+    /// Tiles along one side of the grid [default: 16, fewer where a particle could skip one]
     #[arg(long, value_name = "COUNT", value_parser = count_parser(1..=u16::MAX))]
     pub(crate) tiles: Option<u16>,
-    /// Particles, about: chance decides how many begin in a cell
+    /// Approximate number of particles: how many begin in a cell is random
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = count_parser(1..=PARTICLES_MAX))]
     pub(crate) particles: u64,
-    /// Where they begin: geometric:RATIO (each column has RATIO times the particles of the one before), sinusoidal,
+    /// Initial distribution: geometric:RATIO (each column has RATIO times the particles of the one before), sinusoidal,
     /// linear:ALPHA,BETA (from BETA in the first column down to BETA - ALPHA), or patch:LEFT,RIGHT,BOTTOM,TOP
     #[arg(long, default_value = "geometric:0.99", value_parser = Distribution::parse)]
     pub(crate) distribution: Distribution,
-    /// Speed of the hot spot: particles move 2K + 1 columns a step
+    /// Speed of the hot spot: particles move 2K + 1 columns per step
     #[arg(long, value_name = "K", default_value_t = 0, value_parser = count_parser(0..=GRID_MAX))]
     pub(crate) speed: u32,
-    /// Rows that particles move a step, down if negative
+    /// Rows that particles move per step, down if negative
     #[arg(long, value_name = "M", default_value_t = 1)]
     pub(crate) rise: i32,
     /// Iterations of each run; a step before them is not timed
     #[arg(long, value_name = "COUNT", default_value_t = 200, value_parser = count_parser(1..=100_000_000u32))]
     pub(crate) iterations: u32,
-    /// Instead of --speed: the gain of balancing at each of these speeds, for each of --sweep-period; as in 0..=20 or
-    /// 0,5,10
+    /// Instead of --speed: measure the gain of balancing at each of these speeds, for each of --sweep-period; as in
+    /// 0..=20 or 0,5,10
     #[arg(long, value_name = "SPEEDS", value_parser = Speeds::parse, conflicts_with = "speed")]
     pub(crate) sweep_speed: Option<Speeds>,
-    /// When chunks are balanced, with --sweep-speed: one curve for each, of iterations between two syncs, auto or a time
-    /// [default: --period, then auto,2,5,20,50]
+    /// When to balance chunks, with --sweep-speed; a curve for each: a number of iterations between two syncs, auto or
+    /// a time [default: --period, then auto,2,5,20,50]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = curve_period, requires = "sweep_speed")]
     pub(crate) sweep_period: Option<Vec<Period>>,
-    /// Runs of each point of a curve, of which the median counts
+    /// Runs per point of a curve; the median counts
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = count_parser(1..=1000u32), requires = "sweep_speed")]
     pub(crate) sweep_runs: u32,
 }
@@ -59,7 +59,7 @@ impl Speeds {
     /// Reads speeds and ranges of them.
     ///
     /// # Errors
-    /// A sentence that says what was expected.
+    /// A sentence that names what was expected.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let speed = |text: &str| text.trim().parse::<u32>().ok().filter(|&speed| speed <= SPEEDS_MAX);
         let part = |part: &str| match part.split_once("..=") {
@@ -75,16 +75,16 @@ impl Speeds {
     }
 }
 
-/// A sweep makes some runs at each speed.
+/// Largest speed of a sweep, which makes several runs at each speed.
 const SPEEDS_MAX: u32 = 10_000;
 
-/// Every cell draws how many begin in it: of a larger grid that takes minutes.
+/// Largest grid. Every cell draws its number of particles, which takes minutes in a larger one.
 const GRID_MAX: u32 = 50_000;
 
-/// IDs are, and their sum fits.
+/// Maximum number of particles. Their IDs and the sum of these are then exact.
 const PARTICLES_MAX: u64 = 4_000_000_000;
 
-/// Tiles along one side unless asked for: a rank of two has 128.
+/// Default number of tiles along one side: each of two ranks has 128 tiles.
 const TILES: u16 = 16;
 
 const AFTER_HELP: &str = "\
@@ -102,7 +102,7 @@ The reference program's examples (T L n k m, then the distribution):
   pic --check --iterations 10 --grid 1000 --particles 1e6 --speed 1 --rise 0 --distribution patch:0,200,100,200";
 
 impl Options {
-    /// The problem that they describe.
+    /// The problem that the options describe.
     ///
     /// # Errors
     /// [`Error::Usage`], naming the option that cannot be met.
@@ -144,7 +144,7 @@ impl Options {
         // Vectors that grow have room for twice as many.
         let needed = particles.saturating_mul(2).saturating_add(chunks);
         memory::check(&asked, needed, conditions.launch)?;
-        // Where results are compared, one process has all of the serial one's.
+        // With `--check` one process holds all particles of the serial program.
         if !conditions.checks {
             return Ok(());
         }
@@ -152,7 +152,7 @@ impl Options {
     }
 }
 
-/// The period of a curve: one that never balances is there already.
+/// The period of a curve. 0 is refused, because a sweep always has runs without balancing.
 fn curve_period(text: &str) -> Result<Period, String> {
     match text.parse()? {
         Period::Steps(0) => Err("`0`: expected a number of iterations from 1, auto, or a time".to_owned()),

@@ -1,8 +1,8 @@
-//! One particle: where it is, how it moves, and where it has to be.
+//! Moves one particle, and verifies its position at the end.
 //!
-//! Charges of one unit sit at the corners of the cells: +1 in even columns, -1 in odd ones. A particle begins in the middle
-//! of a cell, with a charge such that the four corners of its cell push it by 2(2k+1) to the right; one step later, in a column
-//! of the other sign, they brake it by as much. So it moves 2k+1 columns each step, and m rows, which nothing changes.
+//! Charges of one unit sit at the corners of the cells: +1 in even columns, -1 in odd ones. A particle begins in the
+//! middle of a cell. The corners of this cell push it by 2(2k+1) to the right. One step later, in a column of the other
+//! sign, the corners brake it by as much. So it moves 2k+1 columns in each step, and m rows, which nothing changes.
 
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Half of a cell: particles begin, and stay, in the middle.
 const HALF: f64 = 0.5;
 
-/// A particle in a periodic grid. Positions in cells, velocities in cells a step; its mass is 1.
+/// A particle in a periodic grid. Positions are in cells, velocities in cells per step; the mass is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Particle {
@@ -38,10 +38,10 @@ pub(crate) struct Astray {
 }
 
 impl Particle {
-    /// The distance at which a particle is astray.
+    /// Largest distance, in cells, between a particle and the place where it has to be.
     const TOLERANCE: f64 = 1e-6;
 
-    /// A particle at rest in the middle of the cell `[column, row]`, that will move `2k + 1` columns and `m` rows a step.
+    /// A particle at rest in the middle of the cell `[column, row]`. It moves `2k + 1` columns and `m` rows per step.
     #[must_use]
     pub(crate) fn new([column, row]: [u32; 2], k: u32, m: i32) -> Self {
         let [x, y] = [column, row].map(|at| f64::from(at) + HALF);
@@ -52,7 +52,7 @@ impl Particle {
         Self { x, y, velocity_x: 0.0, velocity_y: m, charge, first_x: x, first_y: y, k, m, id: 0.0 }
     }
 
-    /// The same with an ID.
+    /// The same particle with an ID.
     #[must_use]
     pub(crate) fn with_id(self, id: u64) -> Self {
         Self { id: id as f64, ..self }
@@ -70,7 +70,7 @@ impl Particle {
         [self.x as u32, self.y as u32]
     }
 
-    /// One step in a grid of `grid` cells a side: the force of the four corners, and the motion.
+    /// One step in a grid of `grid` cells per side: the force of the four corners, and the motion.
     #[inline]
     pub(crate) fn step(&mut self, grid: f64) {
         let (column, row) = (self.x.floor(), self.y.floor());
@@ -90,7 +90,7 @@ impl Particle {
         self.velocity_y += force_y;
     }
 
-    /// Verifies that it is where it has to be after `steps` steps; tells where it is if not.
+    /// Verifies the position after `steps` steps. Returns both positions if it is wrong.
     #[must_use]
     pub(crate) fn astray(&self, steps: u32, grid: f64) -> Option<Astray> {
         let to_the_right = self.charge * sign(self.first_x as u32) > 0.0;
@@ -103,7 +103,7 @@ impl Particle {
         (!is_right).then(|| Astray { id: self.id(), at, expected })
     }
 
-    /// A number that follows from all its bits but the ID's.
+    /// A hash of all its bits except those of the ID.
     #[must_use]
     pub(crate) fn digest(&self) -> u64 {
         let anonymous: [u64; 10] = bytemuck::cast(self.with_id(0));
@@ -118,7 +118,7 @@ fn sign(column: u32) -> f64 {
     if column.is_multiple_of(2) { 1.0 } else { -1.0 }
 }
 
-/// The force between charges whose product this is, so far apart, along both axes.
+/// The force along both axes between two charges with this product, at this distance along each axis.
 #[inline]
 fn coulomb(charges: f64, across: f64, along: f64) -> (f64, f64) {
     let square = across * across + along * along;

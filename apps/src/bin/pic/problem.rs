@@ -1,4 +1,4 @@
-//! The problem: a grid and its tiles, particles and how they move.
+//! Describes the problem: a grid and its tiles, the particles that begin in it, and how they move.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,20 +7,20 @@ use crate::particle::Particle;
 use crate::random::Counts;
 use crate::tiling::{Part, Tiling};
 
-/// All that decides a run's result.
+/// All that decides the result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Problem {
     /// The grid, and how it is cut.
     pub(crate) tiling: Tiling,
-    /// Particles asked for. How many there are is left to chance; see [`count`](Self::count).
+    /// Requested number of particles. The real number is random: see [`count`](Self::count).
     pub(crate) particles: u64,
-    /// Where they begin.
+    /// The initial distribution of the particles.
     pub(crate) distribution: Distribution,
-    /// Each moves `2k + 1` columns a step.
+    /// Each particle moves `2k + 1` columns per step.
     pub(crate) k: u32,
     /// Rows that each particle moves per step.
     pub(crate) m: i32,
-    /// Steps that are timed; one comes before them.
+    /// Steps that are timed. One more step comes before them.
     pub(crate) iterations: u32,
 }
 
@@ -31,7 +31,7 @@ impl Problem {
         self.iterations + 1
     }
 
-    /// The grid's side, as positions have it.
+    /// The side of the grid, as a coordinate.
     #[must_use]
     pub(crate) fn side(&self) -> f64 {
         f64::from(self.tiling.grid())
@@ -44,14 +44,14 @@ impl Problem {
         self.counts(part).flat_map(same)
     }
 
-    /// Particles in all. Draws as often as there are cells.
+    /// Number of all particles. O(cells).
     #[must_use]
     pub(crate) fn count(&self) -> u64 {
         let grid = self.tiling.grid();
         self.counts(Part { columns: 0..grid, rows: 0..grid }).map(|(_, count)| count).sum()
     }
 
-    /// The count of each of these cells.
+    /// The number of particles in each of these cells.
     fn counts(&self, Part { columns, rows }: Part) -> impl Iterator<Item = ([u32; 2], u64)> {
         let Self { tiling, particles, distribution, .. } = *self;
         let grid = tiling.grid();

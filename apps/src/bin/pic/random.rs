@@ -1,7 +1,7 @@
-//! The kernel's own random numbers: how many particles begin in a cell.
+//! Draws how many particles begin in a cell, by the random numbers of the kernel's reference program.
 //!
-//! There is one sequence for the whole grid, and two numbers of it for each cell. A tile jumps to the numbers of its cells,
-//! so it draws its own particles only.
+//! One sequence serves the whole grid, with two numbers for each cell. A tile jumps to the numbers of its cells, so it
+//! draws only its own particles.
 
 /// A linear congruential generator modulo 2^64.
 const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
@@ -11,17 +11,17 @@ const SEED: u64 = 27_182_818_285;
 /// The standard deviation of a count, over its mean.
 const DEVIATION: f64 = 0.15;
 
-/// The counts of cells that follow each other in the sequence.
+/// The counts of consecutive cells.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     state: u64,
 }
 
 impl Counts {
-    /// The counts from that cell on, by its place in the sequence. O(log cell).
+    /// The counts from a cell on, by the number of the cell in the sequence. O(log cell).
     #[must_use]
     pub(crate) fn from_cell(cell: u64) -> Self {
-        // A step is an affine map, and so are two, four, eight of them.
+        // One step is an affine map, and so are 2, 4, 8 steps together.
         let (mut multiplier, mut increment, mut state) = (MULTIPLIER, INCREMENT, SEED);
         let mut steps = 2 * cell;
         while steps > 0 {
@@ -35,7 +35,7 @@ impl Counts {
         Self { state }
     }
 
-    /// The count of the next cell, whose mean this is: about normal from 1 on, and below it one particle or none.
+    /// The count of the next cell: about normal for a mean of at least 1, else one particle or none.
     pub(crate) fn next(&mut self, mean: f64) -> u64 {
         let [first, second] = [self.step(), self.step()];
         if mean >= 1.0 {

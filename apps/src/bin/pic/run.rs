@@ -1,4 +1,4 @@
-//! The program as the harness sees it.
+//! Implements [`Program`] for `pic`, so that the harness can run it and compare strategies.
 
 use harness::arrays::{self, Array};
 use harness::{Conditions, Error, Outcome, Program, RunContext, Total};

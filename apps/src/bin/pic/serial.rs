@@ -1,11 +1,11 @@
-//! The serial program: all particles in one vector, one step after the other.
+//! Runs `pic` without the runtime, as the reference: all particles in one vector, one step after the other.
 
 use crate::particle::Particle;
 use crate::problem::Problem;
 use crate::tiling::Part;
 use crate::verification::Verification;
 
-/// Runs it, and verifies every particle.
+/// Runs the problem and verifies every particle.
 #[must_use]
 pub(crate) fn run(problem: &Problem) -> Verification {
     let grid = problem.tiling.grid();

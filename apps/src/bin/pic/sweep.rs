@@ -1,8 +1,7 @@
-//! The gain of balancing against the speed of the hot spot, for several sync periods.
+//! Measures the gain of balancing against the speed of the hot spot: a curve for each strategy and balancing period.
 //!
-//! At each speed one run moves nothing, and one a curve balances (or the median of several): a strategy with a fixed
-//! number of iterations between two syncs. The runs of a speed follow each other, so that what else happens on the
-//! machine is about the same for all of them.
+//! At each speed one run moves nothing, and one run per curve balances; of several repetitions the median counts. The
+//! runs of a speed follow each other, so that other load on the machine is about the same for all of them.
 
 use caribou::Launch;
 use caribou::config::Period;
@@ -18,10 +17,10 @@ use serde::Serialize;
 use crate::options::Options;
 use crate::run::Pic;
 
-/// The strategy that others gain over.
+/// The strategy over which the others gain.
 const UNBALANCED: &str = "none";
 
-/// Iterations between two syncs, unless asked for.
+/// Balancing periods unless the options give some.
 const PERIODS: [Period; 5] =
     [Period::Auto, Period::Steps(2), Period::Steps(5), Period::Steps(20), Period::Steps(50)];
 
@@ -30,7 +29,7 @@ const SIZE: (f64, f64) = (960.0, 520.0);
 /// Iterations between two syncs of runs that are not balanced.
 const UNBALANCED_PERIOD: u64 = 20;
 
-/// How a curve is called by its period.
+/// The name of a period in the name of a curve.
 fn told(period: Period) -> String {
     match period {
         Period::Auto => "auto".to_owned(),
@@ -49,25 +48,25 @@ struct Curve {
 struct Runs {
     speed: u32,
     unbalanced: Comparison<Pic>,
-    /// One a curve.
+    /// One per curve.
     balanced: Vec<Comparison<Pic>>,
 }
 
-/// All runs of a sweep. Everything is checked when one of these exists.
+/// All runs of a sweep, checked by [`prepare`](Self::prepare).
 pub(crate) struct Sweep {
     launch: Launch,
     shared: harness::Options,
     curves: Vec<Curve>,
-    /// Of each point.
+    /// Runs of each point.
     repetitions: u32,
     runs: Vec<Runs>,
 }
 
-/// The result of a sweep, as `--json` has it.
+/// The result of a sweep, for `--json`.
 #[derive(Debug, Serialize)]
 struct Gains {
     program: &'static str,
-    /// The settings of the first run, whose speed is but the first.
+    /// The settings of the first run. Only the first runs have its speed.
     settings: harness::Settings,
     machine: harness::machine::Machine,
     placement: String,
@@ -77,7 +76,7 @@ struct Gains {
 /// The times at one speed.
 #[derive(Debug, Serialize)]
 struct Point {
-    /// The hot spot moves 2k + 1 columns a step.
+    /// The hot spot moves 2k + 1 columns per step.
     k: u32,
     /// Seconds without balancing.
     unbalanced_s: f64,
@@ -108,7 +107,7 @@ impl Sweep {
         let CommandLine { own, of_shape, shared } = line;
         let speeds = own.sweep_speed.clone().map_or_else(|| vec![own.speed], |speeds| speeds.0);
         let fastest = Options { speed: speeds.iter().copied().max().unwrap_or(0), ..own.clone() };
-        // Also the fastest hot spot skips no tile, and all have the same ones.
+        // All speeds have the same tiles, which even the fastest hot spot must not skip.
         let fastest = fastest.problem()?;
         let own = Options { tiles: Some(fastest.tiling.side()), ..own };
         let asked = own.sweep_period.clone().or_else(|| of_shape.period.map(|period| vec![period]));
@@ -134,7 +133,7 @@ impl Sweep {
         };
         let runs = |&speed: &u32| {
             let balanced = curves.iter().map(|curve| comparison(speed, &curve.lb, curve.period));
-            // Its syncs move nothing, and measure.
+            // The syncs of this run move nothing; they measure.
             let unbalanced = comparison(speed, UNBALANCED, Period::Steps(UNBALANCED_PERIOD))?;
             Ok(Runs { speed, unbalanced, balanced: balanced.collect::<Result<_, Error>>()? })
         };
@@ -142,8 +141,8 @@ impl Sweep {
         Ok(Self { launch, shared, curves, repetitions: own.sweep_runs, runs })
     }
 
-    /// Makes the runs, and tells what came out on standard output and in the files that were asked for. Of several processes
-    /// all call this, and one tells.
+    /// Makes the runs and reports them, on standard output and in the requested files. All processes of a job call
+    /// this, and one of them reports.
     ///
     /// # Errors
     /// Those of [`Comparison::run`], or [`Error::Output`], naming a file that cannot be written.
@@ -160,9 +159,10 @@ impl Sweep {
         [Some(said), numbers, picture].into_iter().flatten().fold(Ok(()), Result::and)
     }
 
-    /// Makes the runs, the slowest hot spot first. Without speeds there is nothing to tell.
+    /// Makes the runs, the slowest hot spot first. `None` without speeds.
     ///
-    /// An error in one process alone waits until all runs are made: the others know nothing of it and count on this one.
+    /// An error of one process alone is returned after all runs, because the other processes need this one in their
+    /// runs.
     fn run(&self) -> Result<Option<Gains>, Error> {
         let (mut first, mut failed) = (None, None);
         let mut points = Vec::new();
@@ -218,7 +218,7 @@ impl Sweep {
     }
 }
 
-/// The run that took no longer than half of them, and no less than the others.
+/// The run with the median time.
 fn median(mut runs: Vec<Run<Syncs>>) -> Option<Run<Syncs>> {
     runs.sort_by(|one, other| one.total_s.total_cmp(&other.total_s));
     let middle = runs.len() / 2;
@@ -233,7 +233,7 @@ fn percent(part: f64) -> String {
     format!("{} %", decimal(100.0 * part, 1))
 }
 
-/// A line a speed, a column a curve.
+/// A table with a line per speed and a column per curve.
 fn table(gains: &Gains, curves: &[Curve]) -> String {
     let heads = ["k", UNBALANCED, "possible"].map(str::to_owned).into_iter();
     let mut rows = Table::new(heads.chain(curves.iter().map(name))).text_columns([]);
@@ -247,7 +247,7 @@ fn table(gains: &Gains, curves: &[Curve]) -> String {
     format!("{place}The gain over `{UNBALANCED}`, where the hot spot moves 2k + 1 columns a step:\n{rows}")
 }
 
-/// The gain against the speed, a line a curve.
+/// A plot of the gain against the speed, with a line per curve.
 fn svg(gains: &Gains, curves: &[Curve]) -> String {
     let series = |name: String, line: Vec<(f64, f64)>| Series {
         name,
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(gains.points.iter().map(|point| point.k).collect::<Vec<_>>(), [0, 1, 2, 5]);
         assert_eq!(gains.settings.problem["tiles"], 3);
         let moves = |curve: usize| gains.points[3].balanced[curve].moves;
-        // After iterations 2 and 4, or after 3, all nine tiles move; but for the unbalanced run.
+        // All nine tiles move after iterations 2 and 4, or after 3; none in the unbalanced run.
         assert_eq!((moves(0), moves(1)), (18, 9));
         let table = table(&gains, &sweep.curves);
         assert_eq!(table.lines().count(), 2 + 1 + 4, "{table}");

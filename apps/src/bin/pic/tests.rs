@@ -1,4 +1,4 @@
-//! Particles on the runtime: every one where it has to be, wherever and however its tile runs.
+//! Tests that every particle is where it has to be, under every strategy, placement and order of events.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const ITERATIONS: u32 = 25;
 
 const DISTRIBUTIONS: [&str; 4] = ["geometric:0.9", "sinusoidal", "linear:1,3", "patch:0,4,2,6"];
 
-/// A hot spot in tiles of two sizes, that goes around more than once.
+/// A hot spot that goes around the grid more than once, in tiles of two sizes.
 fn problem(distribution: &str) -> Problem {
     Problem {
         tiling: Tiling::new(20, 3).unwrap(),
@@ -27,7 +27,7 @@ fn problem(distribution: &str) -> Problem {
     }
 }
 
-/// Runs it, and verifies every particle.
+/// Runs the problem and verifies every particle.
 fn assert_verified(problem: Problem, config: &Config, what: &str) -> caribou::Report {
     let pic = Pic { problem };
     let clock = Arc::new(IterationClock::new(ITERATIONS));

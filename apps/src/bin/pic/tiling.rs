@@ -1,6 +1,7 @@
-//! The grid and its tiles: the cells of a tile, the tile of a cell, the neighbours of a tile.
+//! Cuts the grid into tiles: the cells of a tile, the tile of a cell, the neighbours of a tile.
 //!
-//! The grid is periodic, so every tile has eight neighbours; with few tiles one may be several of them, or the tile itself.
+//! The grid is periodic, so every tile has eight neighbours. With few tiles several neighbours are one tile, or the
+//! tile.
 
 use std::ops::Range;
 
@@ -8,14 +9,14 @@ use caribou::Grid;
 use harness::Error;
 use serde::{Deserialize, Serialize};
 
-/// The way from a tile to a neighbour, in columns and rows of tiles.
+/// The direction from a tile to a neighbour, in columns and rows of tiles.
 pub(crate) type Offset = [i8; 2];
 
-/// The ways to all eight.
+/// The directions to all eight neighbours.
 pub(crate) const OFFSETS: [Offset; 8] =
     [[-1, -1], [-1, 0], [-1, 1], [0, -1], [0, 1], [1, -1], [1, 0], [1, 1]];
 
-/// A square grid cut into `side` x `side` tiles, whose sides differ by a cell at most.
+/// A square grid cut into `side` x `side` tiles. Their sides differ by a cell at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tiling {
     grid: u32,
@@ -32,7 +33,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Tells if the cell `[column, row]` is one of them.
+    /// True if the cell `[column, row]` is in the tile.
     #[must_use]
     pub(crate) fn contains(&self, [column, row]: [u32; 2]) -> bool {
         self.columns.contains(&column) && self.rows.contains(&row)
@@ -40,10 +41,10 @@ impl Part {
 }
 
 impl Tiling {
-    /// Cuts a grid of `grid` cells a side into `side` tiles a side.
+    /// Cuts a grid of `grid` cells per side into `side` tiles per side.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the grid is not even, or has fewer cells than tiles a side.
+    /// [`Error::Usage`] if the grid is not even, or has fewer cells than tiles per side.
     pub(crate) fn new(grid: u32, side: u16) -> Result<Self, Error> {
         if grid < 2 || !grid.is_multiple_of(2) {
             return Err(Error::Usage(format!(
@@ -95,7 +96,7 @@ impl Tiling {
         cell.map(|at| (((u64::from(at) + 1) * side - 1) / grid) as u16)
     }
 
-    /// The grid of tiles, whose neighbours are in the order of [`OFFSETS`].
+    /// The grid of tiles. Its neighbours are in the order of [`OFFSETS`].
     #[must_use]
     pub(crate) fn torus(self) -> Grid<[u16; 2]> {
         Grid::new([self.side; 2]).periodic()
@@ -104,7 +105,7 @@ impl Tiling {
     /// The number in [`OFFSETS`] of the offset from one tile to another.
     ///
     /// # Panics
-    /// When they are the same, or no neighbours.
+    /// If the tiles are the same, or not neighbours.
     #[must_use]
     pub(crate) fn offset_index(self, from: [u16; 2], to: [u16; 2]) -> usize {
         let side = i32::from(self.side);

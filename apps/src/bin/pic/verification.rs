@@ -1,26 +1,26 @@
-//! The verification: every particle by itself, all together by their IDs, and bit for bit by a digest.
+//! Verifies particles: each by its position, all by the sum of their IDs, and every bit by a digest.
 
 use serde::{Deserialize, Serialize};
 
 use crate::particle::{Astray, Particle};
 
-/// What is left of particles when they have been looked at; tallies of parts add up.
+/// The result of a check of particles. Results of parts add up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Verification {
     /// Particles.
     pub(crate) particles: u64,
     /// The sum of their IDs, which are 1 to the number of particles.
     pub(crate) id_sum: u64,
-    /// Those that are not where they have to be.
+    /// Particles that are not where they have to be.
     pub(crate) astray: u64,
-    /// The one of them with the lowest ID.
+    /// The particle with the lowest ID among these.
     pub(crate) first_astray: Option<Astray>,
-    /// The sum of what follows from each particle's bits.
+    /// The sum of the digests of all particles.
     pub(crate) digest: u64,
 }
 
 impl Verification {
-    /// The tally of particles after `steps` steps in a grid of side `grid`.
+    /// Checks particles after `steps` steps in a grid of side `grid`.
     pub(crate) fn of<'p>(particles: impl IntoIterator<Item = &'p Particle>, steps: u32, grid: f64) -> Self {
         let one = |particle: &Particle| {
             let astray = particle.astray(steps, grid);
@@ -35,13 +35,13 @@ impl Verification {
         particles.into_iter().map(one).sum()
     }
 
-    /// What the sum of the IDs has to be.
+    /// The sum that the IDs must have.
     #[must_use]
     pub(crate) fn id_sum_expected(&self) -> u64 {
         (u128::from(self.particles) * (u128::from(self.particles) + 1) / 2) as u64
     }
 
-    /// The first thing that is wrong with it, or other than in the reference.
+    /// The first error in it, or the first difference to the reference.
     #[must_use]
     pub(crate) fn difference(&self, reference: &Self) -> Option<String> {
         let Self { particles, id_sum, astray, first_astray, digest } = self;

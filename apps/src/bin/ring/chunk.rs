@@ -1,8 +1,8 @@
-//! A ring of chunks that pass tokens on.
+//! Runs a ring of chunks that pass tokens on.
 //!
-//! As soon as every chunk has started, chunk 0 starts the clock and launches the tokens; a token that has made its last
-//! hop reports to chunk 0, which stops the clock when all have. Nothing migrates: chunk 0 is on rank 0, with its
-//! stopwatch.
+//! When every chunk has started, chunk 0 starts the clock and launches the tokens. A token that has made its last hop
+//! reports to chunk 0, which stops the clock when all tokens have reported. Nothing migrates, so chunk 0 stays on rank
+//! 0 with its stopwatch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use crate::kernel;
 use crate::options::{Options, Outcome, PlacementOption};
 
-/// The chunk that keeps the time and counts the tokens.
+/// The chunk that measures the time and counts the tokens.
 const TIMEKEEPER: u32 = 0;
 
-/// One place of the ring.
+/// One chunk of the ring.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RingNode {
     next: u32,
@@ -33,18 +33,18 @@ pub(crate) struct RingNode {
 /// A message between chunks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Message {
-    /// Every chunk has started; the number of chunks.
+    /// Every chunk has started; with the number of chunks.
     Begin(u64),
     /// A token starts here.
     Launch,
-    /// A token whose load fits the message.
+    /// A token with a load that fits the message.
     Small {
         /// Hops to go.
         left: u32,
         /// The load.
         load: u64,
     },
-    /// A token with a load of its own, which a process sends from where it lies.
+    /// A token with a separate load. A process sends the load without copying it first.
     Large {
         /// Hops to go.
         left: u32,
@@ -134,8 +134,8 @@ impl Chunk for RingNode {
     }
 }
 
-/// Runs the ring; of several processes all call this, and only the first learns the time: there the timekeeper is and
-/// stays.
+/// Runs the ring. All processes of a job call this. Only the first process gets the time, because the timekeeper stays
+/// there.
 ///
 /// # Errors
 /// The error of the runtime.

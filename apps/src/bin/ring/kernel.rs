@@ -1,5 +1,6 @@
-//! The compute-bound kernel of Task Bench (Slaughter et al., SC 2020): 64 numbers, each squared and added to itself, as
-//! often as asked. They become infinite after a dozen iterations, which costs nothing and is the usual measurement.
+//! Does the work of a hop by Task Bench's compute-bound kernel (Slaughter et al., SC 2020): 64 numbers, each squared
+//! and added to itself. They become infinite after a dozen iterations, which costs nothing and is the usual
+//! measurement.
 
 use std::hint::black_box;
 

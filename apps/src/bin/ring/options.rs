@@ -15,13 +15,13 @@ pub(crate) struct Options {
     /// Chunks in the ring
     #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = count_parser(1..=10_000_000u32))]
     pub(crate) chunks: u32,
-    /// Tokens under way at once, started at chunks evenly spaced
+    /// Tokens in flight at once, started at evenly spaced chunks
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = count_parser(1..=1_000_000u32))]
     pub(crate) tokens: u32,
     /// Hops of each token: tokens x hops messages in all
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = count_parser(1..=u32::MAX))]
     pub(crate) hops: u32,
-    /// Bytes each token carries; up to 8 travel inside the message, more in a vector
+    /// Bytes that each token carries; up to 8 travel inside the message, more in a vector
     #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = count_parser(0..=usize::MAX))]
     pub(crate) payload: usize,
     /// Work of each hop: iterations of Task Bench's compute-bound kernel, of 128 operations each
@@ -56,7 +56,7 @@ From rank to rank:      ring --chunks 2 --ranks 2 --placement round-robin
 Tasks of about a us:    ring --chunks 2 --ranks 2 --placement round-robin --work 64
 Many under way:         ring --chunks 8192 --tokens 256 --hops 100000 --ranks 2 --placement round-robin";
 
-/// Bytes of a token, and of all tokens together.
+/// Maximum bytes of a token, and of all tokens together.
 const PAYLOAD_MAX: usize = 1 << 30;
 const IN_FLIGHT_MAX: u64 = 4 << 30;
 
@@ -82,7 +82,7 @@ impl From<bool> for OnOff {
 pub(crate) enum PlacementOption {
     /// The first chunks on the first rank: nearly every hop stays on its rank.
     Block,
-    /// Chunk after chunk to rank after rank: every hop changes rank.
+    /// Consecutive chunks on consecutive ranks: every hop changes rank.
     RoundRobin,
 }
 
@@ -97,25 +97,25 @@ pub(crate) struct Outcome {
     pub(crate) elapsed_ns: u64,
     /// Chunks in the ring.
     pub(crate) chunks: u32,
-    /// Tokens under way at once.
+    /// Tokens in flight at once.
     pub(crate) tokens: u32,
-    /// Bytes each carried.
+    /// Bytes that each token carried.
     pub(crate) payload: usize,
     /// Iterations of the kernel at each hop.
     pub(crate) work: u32,
     /// Ranks.
     pub(crate) ranks: u32,
-    /// Workers a rank.
+    /// Workers per rank.
     pub(crate) workers: u32,
-    /// Tells whether chunks were measured.
+    /// Whether chunks were measured.
     pub(crate) measure: OnOff,
-    /// Tells whether a profile was kept.
+    /// Whether a profile was kept.
     pub(crate) profile: OnOff,
     /// The placement of chunks.
     pub(crate) placement: PlacementOption,
-    /// Hosts, ranks, workers and where they sat, in one line.
+    /// Hosts, ranks, workers and their vCPUs, in one line.
     pub(crate) seats: String,
-    /// Its trace.
+    /// The trace of the run.
     pub(crate) trace: Trace,
     /// The machine.
     pub(crate) machine: Machine,
@@ -125,8 +125,8 @@ impl Options {
     /// Checks what clap cannot, and fills in the ranks.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the ranks cannot be had, the ring has fewer chunks (some ranks would only look on), or the
-    /// tokens would not fit.
+    /// [`Error::Usage`] if there cannot be as many ranks, if the ring has fewer chunks (some ranks would have no work),
+    /// or if the tokens do not fit the memory.
     pub(crate) fn settle(self, launch: Launch) -> Result<Self, Error> {
         let ranks = launch::ranks(launch, self.ranks, 1, self.workers)?;
         if self.chunks < ranks {
@@ -137,7 +137,7 @@ impl Options {
         }
         let chunks = u64::from(self.chunks) * memory::CHUNK_BYTES;
         memory::check(&format!("--chunks {}", self.chunks), chunks, launch)?;
-        // A message has 2 GiB at most, and all of them are in memory at once.
+        // A message has 2 GiB at most, and all tokens are in memory at once.
         if self.payload > PAYLOAD_MAX || self.payload as u64 * u64::from(self.tokens) > IN_FLIGHT_MAX {
             return Err(Error::Usage(format!(
                 "--payload {} of --tokens {}: expected {PAYLOAD_MAX} bytes at most each, and {IN_FLIGHT_MAX} together",
@@ -147,7 +147,7 @@ impl Options {
         Ok(Self { ranks: Some(ranks), ..self })
     }
 
-    /// `config`, which comes from the environment, with the options applied.
+    /// Applies the options to `config`, which comes from the environment.
     #[must_use]
     pub(crate) fn configure(&self, mut config: Config) -> Config {
         if let Some(measure) = self.measure {
@@ -204,7 +204,7 @@ impl std::fmt::Display for Outcome {
             (OnOff::Off, OnOff::Off) => "not measured, without a profile",
         };
         let elapsed_s = *elapsed_ns as f64 / 1e9;
-        // A simulated run is nowhere.
+        // A simulated run has no placement.
         let place = if seats.is_empty() { String::new() } else { format!("; {seats}") };
         writeln!(
             f,

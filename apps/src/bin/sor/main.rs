@@ -1,7 +1,5 @@
-//! Laplace's equation on a square by red-black successive over-relaxation: a program in supersteps whose units are rows.
-//!
-//! `problem` is the square and what holds on its border, `row` the work on a row, `serial` the reference, `solver` the steps,
-//! `options` the command line, `run` the program as the harness sees it.
+//! Solves Laplace's equation on a square by red-black successive over-relaxation: a program in supersteps with rows as
+//! units.
 //!
 //! The command line: `sor --help`.
 #![forbid(unsafe_code)]

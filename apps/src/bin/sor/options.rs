@@ -9,10 +9,10 @@ pub(crate) struct Options {
     /// Points along a side of the square
     #[arg(long, value_name = "POINTS", default_value_t = 1000, value_parser = count_parser(1..=1_000_000u32))]
     pub(crate) grid: u32,
-    /// The change of a point in a sweep to end with; 0 goes on for all --sweeps
+    /// End when no point changes by more in a sweep; 0 makes all --sweeps
     #[arg(long, value_name = "CHANGE", default_value_t = 1e-6, value_parser = tolerance)]
     pub(crate) tolerance: f64,
-    /// Sweeps at most; each is two steps, one of the red points, one of the black
+    /// Maximum number of sweeps; each is two steps, one of the red points, one of the black
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = count_parser(1..=50_000_000u32))]
     pub(crate) sweeps: u32,
 }

@@ -1,15 +1,15 @@
-//! The problem: a square of side 1, 0 on three sides and a sine on the fourth, for which the solution is known.
+//! Describes the problem: a square of side 1, 0 on three sides and a sine on the fourth. Its solution is known.
 
 use std::f64::consts::PI;
 
 /// A grid of points inside the square, and when to end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Problem {
-    /// Points along a side, the border not counted.
+    /// Points along a side, without the border.
     pub(crate) grid: usize,
-    /// The change in a sweep that is small enough: of any point, the greatest.
+    /// The greatest change of a point in a sweep that is small enough.
     pub(crate) tolerance: f64,
-    /// Sweeps at most, of two steps each: one of the red points, one of the black.
+    /// Maximum number of sweeps, of two steps each: one of the red points, one of the black.
     pub(crate) sweeps: u32,
 }
 
@@ -35,7 +35,7 @@ impl Problem {
         x.sin() * y.sinh() / PI.sinh()
     }
 
-    /// The greatest difference of some rows, from the first on, to the solution.
+    /// The greatest difference between these rows, from the first on, and the solution.
     pub(crate) fn error(&self, rows: &[Vec<f64>]) -> f64 {
         let points = rows.iter().enumerate().flat_map(|(row, points)| {
             points.iter().enumerate().map(move |(column, value)| (row, column, *value))

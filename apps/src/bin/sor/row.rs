@@ -1,7 +1,7 @@
-//! The work on a row: shared with the serial program, so that results can be compared bit for bit.
+//! Relaxes a row. The serial program uses the same function, so that results can be compared bit for bit.
 
-/// Relaxes the points of one colour in a row between two others: those whose row and column, together with `colour`, are
-/// even. What it reads is of the other colour, so that no point of a step depends on another. Returns the greatest change.
+/// Relaxes the points of one colour in a row between two others: the points with an even row + column + `colour`. It
+/// reads only points of the other colour, so that no point of a step depends on another. Returns the greatest change.
 pub(crate) fn relax(
     here: &mut [f64],
     [above, below]: [&[f64]; 2],

@@ -1,4 +1,4 @@
-//! The program as the harness sees it.
+//! Implements [`Program`] for `sor`, so that the harness can run it and compare strategies.
 
 use harness::supersteps::{self, Superstep};
 use harness::{Conditions, Error, Outcome, Program, RunContext, Total, memory};
@@ -9,17 +9,17 @@ use super::problem::Problem;
 use super::serial;
 use super::solver::{Known, Solver};
 
-/// A square, to be relaxed.
+/// A square to relax.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sor {
     pub(crate) problem: Problem,
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Relaxed {
     pub(crate) known: Known,
-    /// All rows, where they are to be compared.
+    /// All rows, if results are compared.
     pub(crate) rows: Vec<Vec<f64>>,
 }
 
@@ -31,7 +31,7 @@ impl Program for Sor {
 
     fn new(options: Options, conditions: Conditions) -> Result<Self, Error> {
         let Options { grid, tolerance, sweeps } = options;
-        // To compare, one process brings all rows together, beside the rows of the serial program.
+        // To compare, one process holds all rows of the run and all rows of the serial program.
         let copies = 1 + 2 * u64::from(conditions.checks);
         let bytes = u64::from(grid) * u64::from(grid) * 8 * copies;
         memory::check(&format!("--grid {grid}"), bytes, conditions.launch)?;
@@ -103,7 +103,7 @@ impl Program for Sor {
 
     fn lacks(&self, relaxed: &Relaxed) -> Option<String> {
         let (Known { steps, change }, tolerance) = (relaxed.known, self.problem.tolerance);
-        // Nobody waits for a change of 0.
+        // With a tolerance of 0 no change was requested.
         (change > tolerance && tolerance > 0.0).then(|| {
             format!(
                 "not solved: a point changed by {change:.2e} in the last of {}, expected at most {tolerance:e} as --tolerance says",

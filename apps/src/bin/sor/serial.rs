@@ -1,4 +1,4 @@
-//! The serial program.
+//! Solves the problem without the runtime, as the reference of `--check`.
 
 use super::problem::Problem;
 use super::row::relax;
@@ -7,7 +7,7 @@ use super::solver::Known;
 /// All rows after the last step, and the shared data then. O(steps grid^2).
 pub(crate) fn solve(problem: &Problem) -> (Vec<Vec<f64>>, Known) {
     let (grid, relaxation) = (problem.grid, problem.relaxation());
-    // With the border, so that each row is between two.
+    // Includes the border, so that each row lies between two others.
     let mut rows = vec![vec![0.0; grid]; grid + 1];
     rows.push(problem.border());
     let mut known = Known::begin();

@@ -1,5 +1,6 @@
-//! The steps: each relaxes the points of one colour. Rows of other shares are seen as they were when it began, which is how they
-//! are: the points that are read do not change in it.
+//! Defines the supersteps of over-relaxation: each step relaxes the points of one colour. Edges of other shares (a
+//! share is the rows of a worker) come from the begin of the step. They still hold, because the points that are read do
+//! not change.
 
 use caribou::supersteps::{Job, Parts, Supersteps, Then};
 use serde::{Deserialize, Serialize};
@@ -7,26 +8,26 @@ use serde::{Deserialize, Serialize};
 use super::problem::Problem;
 use super::row::relax;
 
-/// A row of points; the edge of a share is one too.
+/// A row of points. The edge of a share is also a row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row(#[serde(with = "caribou::bulk")] pub(crate) Vec<f64>);
 
-/// The shared data.
+/// The data that all workers share.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Known {
-    /// Steps so far: two a sweep.
+    /// Steps so far: two per sweep.
     pub(crate) steps: u64,
-    /// The greatest change in this sweep, or in the last one that is complete.
+    /// The greatest change in the current sweep, or in the last complete one.
     pub(crate) change: f64,
 }
 
 impl Known {
-    /// Nothing.
+    /// Before the first step.
     pub(crate) fn begin() -> Self {
         Self { steps: 0, change: 0.0 }
     }
 
-    /// Counts a step that made this change. True if it was the last of all, which is one that ends a sweep.
+    /// Counts a step that made this change. True if it was the last step, which always ends a sweep.
     pub(crate) fn count(&mut self, change: f64, problem: &Problem) -> bool {
         let begins = self.steps.is_multiple_of(2);
         self.change = if begins { change } else { change.max(self.change) };
@@ -40,7 +41,7 @@ impl Known {
 pub(crate) struct Solver {
     problem: Problem,
     relaxation: f64,
-    /// Beyond the first row and beyond the last.
+    /// The borders before the first row and after the last.
     borders: [Row; 2],
     collects: bool,
 }

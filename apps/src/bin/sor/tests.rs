@@ -1,4 +1,4 @@
-//! Relaxation on the runtime: the serial program's result, wherever and however it runs, and the solution of the equation.
+//! Tests that over-relaxation on the runtime gives the serial result, and approaches the solution of the equation.
 
 use std::sync::Arc;
 

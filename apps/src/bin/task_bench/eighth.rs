@@ -1,11 +1,11 @@
-//! `eighth`: at every sync every eighth point, in turn, to the next rank. Nothing is gained by it: the extra time is the
-//! cost of migration.
+//! Defines the strategy `eighth`, which measures the cost of migration: at every sync it moves every eighth point, in
+//! turn, to the next rank. The moves gain nothing, so the extra time is their cost.
 
 use caribou::lb::Entry;
 use lb_strategies::strategies::rotate::Rotate;
 use lb_strategies::{Assignment, Snapshot, Strategy, Terms};
 
-/// The line in the table of strategies.
+/// The entry in the table of strategies.
 pub(super) const ENTRY: Entry<dyn Strategy> = Entry {
     name: "eighth",
     summary: "every eighth chunk, in turn, to the next available rank; what migrating costs",

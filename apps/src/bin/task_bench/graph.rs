@@ -1,7 +1,7 @@
-//! The shape of a graph: which points have a task at a timestep, and whose outputs each reads.
+//! Defines a graph of tasks: which points have a task at a timestep, and which outputs each task reads.
 //!
-//! The definitions come from Task Bench's core library. Its lists name a point's inputs in an order of their own in two
-//! patterns (periodic stencils, and spreads); here they are always in the order of points.
+//! The definitions come from Task Bench's core library. In two patterns (periodic stencils, and spreads) its lists of
+//! inputs have another order. Here they are always in the order of points.
 
 use std::ops::Range;
 
@@ -16,15 +16,15 @@ use super::uniform::uniform;
 #[value(rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Pattern {
-    /// Nobody reads anything.
+    /// No point reads anything.
     Trivial,
     /// Each point reads itself.
     NoComm,
-    /// Itself and its two neighbours.
+    /// Each point reads itself and its two neighbours.
     #[value(name = "stencil_1d")]
     #[serde(rename = "stencil_1d")]
     Stencil1d,
-    /// The same in a ring.
+    /// Each point reads itself and its two neighbours in a ring.
     #[value(name = "stencil_1d_periodic")]
     #[serde(rename = "stencil_1d_periodic")]
     Stencil1dPeriodic,
@@ -34,13 +34,13 @@ pub(crate) enum Pattern {
     Tree,
     /// The butterfly of a Fourier transform.
     Fft,
-    /// As many neighbours as the radix says.
+    /// Each point reads its --radix nearest.
     Nearest,
-    /// As many points, spread over all.
+    /// Each point reads --radix points, spread over all.
     Spread,
-    /// Some of the nearest, by chance.
+    /// Each point reads some of the nearest, at random.
     RandomNearest,
-    /// Everybody.
+    /// Each point reads all.
     AllToAll,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Graph {
     /// Timesteps after which inputs repeat, in spread and random_nearest [default: 3 there]
     #[arg(long, value_name = "STEPS", value_parser = count_parser(0..=u32::MAX))]
     period: Option<u32>,
-    /// The part of the nearest that is read, in random_nearest
+    /// Probability that one of the nearest is read, in random_nearest
     #[arg(long, value_name = "PART", default_value_t = 0.25)]
     pub(crate) fraction: f64,
     /// Bytes of an output
@@ -77,7 +77,7 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// Refuses a graph in which a point would read another one twice, or whose work is impossible.
+    /// Refuses a graph in which a point would read another one twice, or in which work is impossible.
     ///
     /// # Errors
     /// A sentence that names the option.
@@ -114,7 +114,7 @@ impl Graph {
         self.period.unwrap_or(default)
     }
 
-    /// The points that have a task at a timestep; there is nothing before the first and after the last.
+    /// The points that have a task at a timestep; none after the last timestep.
     #[must_use]
     pub(crate) fn active(&self, step: u32) -> Range<u32> {
         let (steps, width) = (self.steps, self.width);
@@ -129,7 +129,7 @@ impl Graph {
         }
     }
 
-    /// Lists of inputs, of which there is one a timestep in turn.
+    /// Number of lists of inputs. Timesteps use the lists in turn.
     #[must_use]
     pub(crate) fn sets(&self) -> u32 {
         match self.pattern {
@@ -138,7 +138,7 @@ impl Graph {
         }
     }
 
-    /// Bytes at most of the lists of a point: its inputs and its readers, in each list of inputs, and the three of a
+    /// Maximum bytes of the lists of a point: inputs and readers for each list of inputs, and three lists for a
     /// timestep.
     #[must_use]
     pub(crate) fn links_bytes(&self) -> u64 {
@@ -151,18 +151,18 @@ impl Graph {
         lists.saturating_mul(size_of::<u32>() as u64 * u64::from(inputs.max(1)))
     }
 
-    /// The list that holds at a timestep.
+    /// The number of the list that a timestep uses.
     #[must_use]
     pub(crate) fn set(&self, step: u32) -> u32 {
         match (self.sets(), self.pattern) {
-            // Most graphs: asked at each task, and a division takes long.
+            // Most graphs. This runs for each task, and a division takes long.
             (1, _) => 0,
             (sets, Pattern::Fft) => (step + sets - 1) % sets,
             (sets, _) => step % sets,
         }
     }
 
-    /// The points whose outputs a point reads, in rising order, active or not.
+    /// The points that a point reads, in rising order, active or not.
     #[must_use]
     pub(crate) fn dependencies(&self, set: u32, point: u32) -> Vec<u32> {
         let i = i64::from(point);
@@ -206,7 +206,7 @@ impl Graph {
         }
     }
 
-    /// As many points around a point as the radix says; one more of an even number below than above, or above it.
+    /// The `radix` points around a point. If their number is even, one more lies below, or above if `above`.
     fn window(&self, i: i64, above: bool) -> Vec<u32> {
         let radix = i64::from(self.radix);
         let (more, less) = (radix / 2, (radix - 1) / 2);
@@ -220,7 +220,7 @@ impl Graph {
         self.points((0..i64::from(self.radix)).map(point))
     }
 
-    /// Draws whether, of two near points, one is read by the other. Everybody reads itself.
+    /// Draws whether `to` reads the near point `from`. Every point reads itself.
     fn connects(&self, set: u32, from: u32, to: u32) -> bool {
         from == to || uniform([self.number, self.radix, set, from, to]) < self.fraction
     }

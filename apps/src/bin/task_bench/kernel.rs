@@ -1,8 +1,8 @@
-//! The work of a task, and its counts.
+//! Does the work of a task, and counts its operations and bytes.
 //!
-//! Every kernel is Task Bench's, in plain Rust: how wide its vectors are is the compiler's choice, which
-//! `RUSTFLAGS="-C target-cpu=native"` widens. A rate compares only with one at the same width; the smallest grain, which is
-//! measured against a peak of the same program, hardly depends on it.
+//! Every kernel is Task Bench's, in plain Rust. The compiler chooses the width of vectors. A build with
+//! `RUSTFLAGS="-C target-cpu=native"` widens them. Rates compare only at the same width. The smallest grain hardly
+//! depends on the width, because it is measured against a peak of the same program.
 
 use std::hint::black_box;
 
@@ -16,7 +16,7 @@ use super::uniform::uniform;
 #[value(rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
-    /// None.
+    /// No work.
     Empty,
     /// One long chain of integer operations.
     BusyWait,
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     ComputeBound2,
     /// Copies within the scratch space.
     MemoryBound,
-    /// As compute_bound, with a number of iterations by chance.
+    /// As compute_bound, with a random number of iterations.
     LoadImbalance,
 }
 
@@ -44,13 +44,13 @@ pub(crate) struct Kernel {
     /// Blocks of the scratch space, in memory_bound
     #[arg(long = "sample", value_name = "COUNT", default_value_t = 16, value_parser = count_parser(1..=u64::MAX))]
     pub(crate) samples: u64,
-    /// How far iterations lie apart, in load_imbalance: from 1 - PART/2 to 1 + PART/2 times as many, PART up to 2
+    /// Spread of iterations, in load_imbalance: from 1 - PART/2 to 1 + PART/2 times as many, PART up to 2
     #[arg(long, value_name = "PART", default_value_t = 0.0)]
     pub(crate) imbalance: f64,
-    /// Timesteps for which a point keeps its share, in load_imbalance; 0: forever
+    /// Timesteps for which a point keeps its iterations, in load_imbalance; 0: forever
     #[arg(long, value_name = "STEPS", default_value_t = 1, value_parser = count_parser(0..=u32::MAX))]
     pub(crate) keep: u32,
-    /// Bytes of scratch space of a point, in memory_bound
+    /// Bytes of scratch space per point, in memory_bound
     #[arg(long = "scratch", value_name = "BYTES", default_value_t = 0, value_parser = count_parser(0..=1_u64 << 40))]
     pub(crate) scratch_bytes: u64,
 }
@@ -66,11 +66,11 @@ pub(crate) struct TaskId {
     pub(crate) point: u32,
 }
 
-/// Scratch space holds nothing else, before and after any task.
+/// The value of all scratch space, before and after any task.
 const FILLING: u64 = 0x5C4A_7C8B;
 
 impl Kernel {
-    /// Refuses what no task can do.
+    /// Refuses work that no task can do.
     ///
     /// # Errors
     /// A sentence that names the option.
@@ -97,7 +97,7 @@ impl Kernel {
     /// Does the work of a task.
     ///
     /// # Panics
-    /// When the scratch space was damaged.
+    /// If the scratch space was damaged.
     pub(crate) fn run(&self, task: TaskId, scratch: &mut [u64]) {
         assert!(
             scratch.first().is_none_or(|&word| word == FILLING),
@@ -121,7 +121,7 @@ impl Kernel {
         }
     }
 
-    /// Iterations of a task: its own number where load is not balanced.
+    /// Iterations of a task; in `load_imbalance` a random number.
     #[must_use]
     pub(crate) fn iterations_of(&self, TaskId { graph, step, point }: TaskId) -> u64 {
         if self.kind != Kind::LoadImbalance {
@@ -145,15 +145,15 @@ impl Kernel {
         }
     }
 
-    /// Bytes of a task: those read.
+    /// Bytes that a task reads or writes.
     #[must_use]
     pub(crate) fn bytes(&self) -> u64 {
         let is_memory = self.kind == Kind::MemoryBound;
         if is_memory { self.scratch_bytes.saturating_mul(self.iterations) / self.samples } else { 0 }
     }
 
-    /// Takes a number of blocks in turn, from where the timestep before ended, and copies the first half of each run of
-    /// them onto its second.
+    /// Takes `iterations` blocks in turn, from where the timestep before ended. Copies the first half of each run of
+    /// consecutive blocks onto its second half.
     fn copy(&self, step: u32, scratch: &mut [u64]) {
         let block = scratch.len() / self.samples as usize;
         let mut from = (u64::from(step) * self.iterations % self.samples) as usize;
@@ -169,8 +169,8 @@ impl Kernel {
     }
 }
 
-/// Squares 64 numbers and adds each to itself, as often as asked. They become infinite after a dozen iterations, which
-/// costs nothing and is the usual measurement.
+/// Squares each of 64 numbers and adds the square to it, in each iteration. The numbers become infinite after a dozen
+/// iterations, which costs nothing and is the usual measurement.
 pub(crate) fn compute(iterations: u64) {
     let mut numbers = black_box([1.2345_f64; 64]);
     for _ in 0..iterations {

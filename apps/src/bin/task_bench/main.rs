@@ -1,10 +1,9 @@
-//! Task Bench (Slaughter et al., SC 2020): graphs of tasks of any grain, and the smallest grain that a runtime bears.
+//! Runs Task Bench (Slaughter et al., SC 2020): graphs of tasks of any grain, and the search for the smallest grain at
+//! which a runtime is still efficient.
 //!
-//! A graph has a number of *timesteps* and *points*. A *task* is a point at a timestep: it checks what tasks of the timestep
-//! before have put out, works, and puts out something itself. `graph` has the dependences, `kernel` the work, and
-//! `task` the checks; so far they are Task Bench's own core. `point` is the program on the runtime, and all that a user would
-//! write; `run`, `report` and `options` are around it. `metg` looks for the smallest grain, and `eighth` moves points for the
-//! sake of moving.
+//! A graph has a number of *timesteps* and *points*. A *task* is a point at a timestep: it checks the outputs of tasks
+//! of the timestep before, works, and makes an output. `graph`, `kernel` and `task` follow Task Bench's core library.
+//! `point` is the program on the runtime, and all that a user would write.
 //!
 //! The command line: `task_bench --help`.
 #![forbid(unsafe_code)]

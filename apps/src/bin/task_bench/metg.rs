@@ -1,10 +1,11 @@
-//! The smallest grain at which half of the peak rate is left: METG(50 %), by Task Bench's procedure as it is today.
+//! Measures the smallest grain at which half of the peak rate is left: METG(50 %), by Task Bench's present procedure.
 //!
-//! The kernel's iterations are halved from run to run, down to one. The grain of a run is its time, times its workers, over
-//! its tasks, so that what the runtime takes is part of it. Strategies take turns at each number of iterations, and all of
-//! that is repeated. Of the repetitions the median counts; one that began more than a tenth slower than the fastest is left
-//! out, since the machine was another one then. All are held against one peak, so that no run gains by being slow at a coarse
-//! grain: if the machine was slower in the coarsest runs than in finer ones, the fastest of these is the peak.
+//! - The kernel's iterations are halved from run to run, down to one.
+//! - The grain of a run is its time, times its workers, over its tasks. So it includes the time of the runtime.
+//! - Strategies take turns at each number of iterations. The whole series is repeated, and the median counts.
+//! - A repetition whose coarsest run was over a tenth slower than the fastest is left out: the machine was slower then.
+//! - All strategies have one peak, so that none gains by a slow coarsest run. It is the rate of the coarsest runs
+//!   (upper quartile), or the fastest median of finer runs if the machine was slower in the coarsest ones.
 
 use std::fmt::{self, Display};
 
@@ -26,14 +27,14 @@ pub(crate) struct Plan {
     pub(crate) coarsest: u64,
     /// Repetitions.
     pub(crate) repetitions: u32,
-    /// The rate that is 1; else the rate of the coarsest runs, or of finer ones that were faster.
+    /// The peak rate; `None` for the rate of the coarsest runs, or of finer runs that were faster.
     pub(crate) peak: Option<f64>,
 }
 
-/// What came of it.
+/// The result of a sweep.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sweep {
-    /// The rate that is 1, operations or bytes a second.
+    /// The peak rate, operations or bytes per second.
     pub(crate) peak_per_s: f64,
     /// By strategy.
     pub(crate) systems: Vec<System>,
@@ -44,7 +45,7 @@ pub(crate) struct Sweep {
 pub(crate) struct System {
     /// The strategy.
     pub(crate) lb: String,
-    /// The smallest grain at half of the peak; none where no run came to that.
+    /// The smallest grain at half of the peak; none if no run reached that.
     pub(crate) metg_ns: Option<f64>,
     /// Repetitions that began too slowly to count.
     pub(crate) left_out: usize,
@@ -52,12 +53,12 @@ pub(crate) struct System {
     pub(crate) grains: Vec<Grain>,
 }
 
-/// The runs of a number of iterations.
+/// The runs with one number of iterations.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Grain {
     /// Iterations of the kernel.
     pub(crate) iterations: u64,
-    /// Nanoseconds of a worker for a task.
+    /// Nanoseconds of a worker per task.
     pub(crate) grain_ns: f64,
     /// The part of the peak rate.
     pub(crate) efficiency: f64,
@@ -65,7 +66,7 @@ pub(crate) struct Grain {
     pub(crate) elapsed_s: Vec<f64>,
 }
 
-/// A run's time, its tasks over workers, and its operations or bytes.
+/// The time of a run, its tasks per worker, and its operations or bytes.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     elapsed_s: f64,
@@ -86,7 +87,7 @@ fn median_rate(runs: &[Measured]) -> f64 {
 /// Makes the runs.
 ///
 /// # Errors
-/// [`Error::Usage`] when nothing is counted of the kernel's work; the errors of the runs.
+/// [`Error::Usage`] if neither operations nor bytes of the kernel are counted; the errors of the runs.
 pub(crate) fn sweep(bench: &Bench, systems: &[Backend], plan: Plan, speaks: bool) -> Result<Sweep, Error> {
     let levels: Vec<u64> = std::iter::successors(Some(plan.coarsest), |iterations| Some(iterations / 2))
         .take_while(|&iterations| iterations > 0)
@@ -134,7 +135,7 @@ impl Sweep {
         Self { peak_per_s, systems: counted.into_iter().map(system).collect() }
     }
 
-    /// Efficiency against grain.
+    /// The plot of efficiency against grain.
     #[must_use]
     pub(crate) fn svg(&self, caption: &str) -> String {
         let line = |system: &System| system.grains.iter().map(Grain::place).collect::<Vec<_>>();
@@ -174,7 +175,7 @@ impl Sweep {
     }
 }
 
-/// The repetitions whose coarsest run was at most a tenth slower than the fastest's, and how many others there were.
+/// The repetitions with a coarsest run at most a tenth slower than the fastest, and the number of the others.
 fn without_slow((lb, mut runs): (String, Vec<Vec<Measured>>)) -> (String, usize, Vec<Vec<Measured>>) {
     let coarse: Vec<f64> = runs[0].iter().map(|run| run.elapsed_s).collect();
     let fastest = coarse.iter().copied().fold(f64::INFINITY, f64::min);
@@ -194,21 +195,21 @@ impl Grain {
         Self { iterations, grain_ns: 1e9 * median_s / tasks_of_worker, efficiency, elapsed_s }
     }
 
-    /// Its place in the plot: the logarithm of its microseconds, and its efficiency.
+    /// Its point in the plot: the logarithm of its microseconds, and its efficiency.
     fn place(&self) -> (f64, f64) {
         ((self.grain_ns / 1e3).log10(), self.efficiency)
     }
 }
 
 impl System {
-    /// How often the curve crosses half of the peak: once, where nothing else disturbs it.
+    /// How often the curve crosses half of the peak: once on a quiet machine.
     fn crossings(&self) -> usize {
         let reaches = |grain: &Grain| grain.efficiency >= 0.5;
         self.grains.windows(2).filter(|pair| reaches(&pair[0]) != reaches(&pair[1])).count()
     }
 }
 
-/// The smallest grain at half of the peak, between two runs if it lies there.
+/// The smallest grain at half of the peak, interpolated between two runs if it lies there.
 fn smallest(grains: &[Grain]) -> Option<f64> {
     let reaches = |&at: &usize| grains[at].efficiency >= 0.5;
     let at = (0..grains.len())
@@ -263,7 +264,7 @@ impl Display for Sweep {
 mod tests {
     use super::*;
 
-    /// Runs of 1000 tasks on one worker that take 1 ns an iteration and 100 ns more a task, `slow` times as long.
+    /// Runs of 1000 tasks on one worker that take 1 ns per iteration and 100 ns more per task, `slow` times as long.
     fn runs(levels: &[u64], slow: f64) -> Vec<Measured> {
         let run = |&iterations: &u64| Measured {
             elapsed_s: slow * (iterations as f64 + 100.0) * 1e-6,
@@ -307,7 +308,7 @@ mod tests {
         let mut runs = repeated(&[900, 100], &[1.0, 1.0, 1.0]);
         // Ten times as slow, each: a neighbour came and went.
         runs[0].iter_mut().for_each(|run| run.elapsed_s *= 10.0);
-        // One lucky run is none.
+        // A single fast run does not change the median.
         runs[1][0].elapsed_s /= 10.0;
         let sweep = Sweep::new(None, &[900, 100], vec![("none".to_owned(), runs)]);
         assert!((sweep.peak_per_s - 5e8).abs() < 1.0, "{}", sweep.peak_per_s);

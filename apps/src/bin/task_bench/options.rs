@@ -13,13 +13,13 @@ use harness::disturbance::{Disturbances, NeighbourSpec, QuotaSpec};
 use harness::error::Error;
 use harness::{launch, memory};
 
-/// Executes a graph of tasks, twice, and says how long the second time took.
+/// Executes graphs of tasks twice, and prints the time of the second execution.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "task_bench", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
     #[command(flatten)]
     graph: GraphOptions,
-    /// Another graph beside it: the options that follow, up to the next `-and`, are its own
+    /// Another graph at the same time, with the options that follow, up to the next `-and`
     #[arg(long = "and", value_name = "OPTIONS", value_parser = another, allow_hyphen_values = true)]
     others: Vec<Graph>,
     /// The strategy and its parameters; `help` lists them [default: CARIBOU_LB, then refine]
@@ -34,8 +34,8 @@ pub(crate) struct Options {
     /// Last, execute the graphs with MPI alone, as a job of as many processes
     #[arg(long)]
     pub(crate) raw: bool,
-    /// When points are balanced: auto, while they run, when it is likely to pay; a time such as 100ms, while they run,
-    /// measured once in it; a number of timesteps, at syncs with that many between two (0 for never) [default:
+    /// When to balance points: auto (while they run, when it is likely to pay), a TIME such as 100ms (while they run,
+    /// measured once in that time), or a number of timesteps between two syncs (0 for never) [default:
     /// CARIBOU_LB_PERIOD, then auto]
     #[arg(long, value_name = "STEPS|auto|TIME", value_parser = str::parse::<Period>)]
     pub(crate) sync: Option<Period>,
@@ -45,8 +45,8 @@ pub(crate) struct Options {
     /// Worker threads of each rank [default: CARIBOU_WORKERS, then 1; under mpirun one per core of the rank]
     #[arg(long, value_name = "COUNT", value_parser = count_parser(1..=u32::MAX))]
     pub(crate) workers: Option<u32>,
-    /// A busy process on the vCPU of that rank's first worker, asking for DUTY of it (0.5 or 50%), or as
-    /// RANK:random:SEED: busy and quiet in turns, for 0.2 to 3 seconds each, at random by seed; repeatable
+    /// Run a busy process on the vCPU of that rank's first worker, using DUTY of it (0.5 or 50%); RANK:random:SEED:
+    /// busy and quiet in turns, for 0.2 to 3 seconds each, at random by seed; repeatable
     #[arg(long, value_name = "RANK[:DUTY]", value_parser = NeighbourSpec::parse)]
     pub(crate) neighbour: Vec<NeighbourSpec>,
     /// Limit that rank's workers to PERCENT of their vCPUs, where control groups are writable; repeatable
@@ -58,7 +58,8 @@ pub(crate) struct Options {
     /// Times that --metg runs the whole series of grains; the median counts
     #[arg(long, value_name = "COUNT", default_value_t = 7, requires = "metg", value_parser = count_parser(1..=1000u32))]
     pub(crate) repetitions: u32,
-    /// Operations or bytes a second that are the peak [default: the rate of the coarsest runs, or of finer ones if they were faster]
+    /// Peak rate, operations or bytes per second [default: rate of the coarsest runs, or of finer ones if they were
+    /// faster]
     #[arg(long, value_name = "RATE", requires = "metg", value_parser = rate)]
     pub(crate) peak: Option<f64>,
     /// Plot the part of the peak rate against the grain
@@ -161,7 +162,7 @@ impl Options {
         Ok(graphs)
     }
 
-    /// `config`, which comes from the environment, with the options applied.
+    /// Applies the options to `config`, which comes from the environment.
     #[must_use]
     pub(crate) fn configure(&self, mut config: Config) -> Config {
         if let Some(workers) = self.workers {
@@ -186,7 +187,7 @@ impl Options {
     /// The ranks of each run.
     ///
     /// # Errors
-    /// [`Error::Usage`] when they cannot be had.
+    /// [`Error::Usage`] if there cannot be as many.
     pub(crate) fn rank_count(&self, config: &Config) -> Result<u32, Error> {
         launch::ranks(config.launch(), self.ranks, config.rank_count(), config.worker_count())
     }

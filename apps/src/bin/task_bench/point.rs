@@ -1,8 +1,8 @@
-//! Graphs on the runtime: a chunk a point.
+//! Runs graphs on the runtime, with one chunk per point.
 //!
-//! A point sends the output of a task to the points that read it, and executes its next task when all inputs have come. It
-//! reads its own output where it lies. A point that reads no other, and one that is not active, sends itself a message,
-//! so that every point takes part in every timestep, and may migrate between any two.
+//! A point sends the output of a task to the points that read it, and executes its next task when all inputs have come.
+//! It reads its own output in place. A point that reads no other point, or is not active, sends itself a message. So
+//! every point takes part in every timestep, and may migrate between any two.
 //!
 //! All graphs are executed twice. The first time warms up; between both all points wait for each other.
 
@@ -20,14 +20,14 @@ pub(crate) const ROUNDS: u64 = 2;
 struct Point {
     tasks: Tasks,
     halos: Halos<Output>,
-    /// Timesteps of the shortest of all graphs: then some points come to no more syncs.
+    /// Timesteps of the shortest graph. There are no syncs after it, because its points would not come to them.
     shortest: u32,
     rounds_left: u64,
     begin_ns: u64,
 }
 
 impl Point {
-    /// Ends a round: all points meet for the next, or report their work and its time.
+    /// Ends a round: all points wait for each other and begin the next, or report their work and its time.
     fn finish(&mut self, ctx: &mut Ctx<'_, Self>) {
         self.rounds_left -= 1;
         if self.rounds_left > 0 {
@@ -75,7 +75,7 @@ impl Chunk for Point {
         }
     }
 
-    /// Nothing waited, so nothing has to start again.
+    /// The point did not wait at the sync, so nothing has to start again.
     fn resume(&mut self, _ctx: &mut Ctx<'_, Self>) {}
 
     fn waits_for(&self) -> Option<String> {
@@ -87,7 +87,7 @@ impl Chunk for Point {
     }
 }
 
-/// Executes graphs beside each other. The value of the report is the result of each point: see [`PointResult`](super::report::PointResult).
+/// Executes graphs beside each other. The report holds a [`PointResult`](super::report::PointResult) for each point.
 ///
 /// # Errors
 /// Those of the runtime.

@@ -1,8 +1,8 @@
-//! The same graphs with MPI alone, to compare with: a program without a runtime.
+//! Executes the same graphs with MPI alone, without the runtime, to compare both.
 //!
-//! Points are spread in blocks of equal size. At each timestep a rank posts a receive for every input from another rank and a
-//! send for every output that one reads, waits for all of them, and executes its tasks in order, as Task Bench's own program
-//! of nonblocking messages does. Nothing overlaps, and nothing moves.
+//! Points are spread in blocks of equal size. At each timestep a rank posts a receive for every input from another
+//! rank, and a send for every output that another rank reads. It waits for all of them and executes its tasks in order,
+//! as Task Bench's own program of nonblocking messages does. Nothing overlaps, and nothing moves.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::point::ROUNDS;
 use super::report::PointResult;
 use super::task::{Output, Tasks};
 
-/// The tags that every MPI has.
+/// Number of tags that every MPI has.
 const TAGS: u32 = 1 << 15;
 
-/// The fault of a graph that cannot be executed so: it has more pairs of points than messages have tags.
+/// Refuses a graph with more pairs of points than messages have tags.
 pub(crate) fn check(graphs: &[Graph]) -> Result<(), String> {
     match graphs.iter().find(|graph| u64::from(graph.width).pow(2) > u64::from(TAGS)) {
         Some(graph) => Err(format!("--raw: expected at most 181 points, got {}", graph.width)),
@@ -32,10 +32,10 @@ pub(crate) fn check(graphs: &[Graph]) -> Result<(), String> {
 /// Executes graphs in as many rounds as on the runtime. Returns the work of the points of all ranks, with the
 /// nanoseconds of the last round on the slowest rank; and the workers, one per process.
 ///
-/// All processes of the job call it.
+/// All processes of the job call this.
 ///
 /// # Errors
-/// MPI was not started: by a run before it.
+/// A sentence, if no run before this one has started MPI.
 pub(crate) fn run(graphs: &[Graph]) -> Result<(PointResult, u32), String> {
     if !mpi::environment::is_initialized() {
         return Err("--raw: expected that MPI was started by the run before".to_owned());

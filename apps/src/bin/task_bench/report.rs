@@ -1,4 +1,4 @@
-//! What is said of a run: the lines that the scripts of Task Bench read.
+//! Formats the results of a run as the lines that the scripts of Task Bench read.
 
 use std::fmt::{self, Display};
 
@@ -11,21 +11,21 @@ use super::graph::Graph;
 use super::kernel::TaskId;
 use super::point::ROUNDS;
 
-/// What graphs ask for, together.
+/// The work of all graphs together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Totals {
     /// Tasks.
     pub(crate) tasks: u64,
-    /// Inputs of them.
+    /// Inputs of all tasks.
     pub(crate) dependencies: u64,
     /// Floating-point operations.
     pub(crate) flops: u64,
-    /// Bytes copied.
+    /// Bytes read or written.
     pub(crate) bytes: u64,
 }
 
 impl Totals {
-    /// Of these graphs.
+    /// The work of these graphs.
     #[must_use]
     pub(crate) fn of(graphs: &[Graph]) -> Self {
         graphs.iter().fold(Self::default(), |sum, graph| Self {
@@ -36,7 +36,7 @@ impl Totals {
         })
     }
 
-    /// The difference to the work of the points in all rounds, if there is one.
+    /// The difference between this work and the work of the points in all rounds, if there is one.
     #[must_use]
     pub(crate) fn difference(&self, told: &[PointResult]) -> Option<String> {
         let executed: u64 = told.iter().map(|told| told.executed).sum();
@@ -53,19 +53,19 @@ fn tasks(graph: &Graph) -> impl Iterator<Item = TaskId> {
     (0..graph.steps).flat_map(at)
 }
 
-/// What a point did: tasks executed and inputs checked in all rounds, and the nanoseconds of the last.
+/// The work of a point: tasks executed and inputs checked in all rounds, and the nanoseconds of the last round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PointResult {
     /// Tasks.
     pub(crate) executed: u64,
     /// Inputs.
     pub(crate) checked: u64,
-    /// From its first task's begin to its last one's end.
+    /// From the begin of its first task to the end of its last one.
     pub(crate) elapsed_ns: u64,
 }
 
 impl PointResult {
-    /// What each point of a run told.
+    /// The results of all points of a run.
     ///
     /// # Errors
     /// Those of the runtime.
@@ -80,7 +80,7 @@ impl PointResult {
     }
 }
 
-/// What a run is to do, in words.
+/// The configuration of a run, as Task Bench prints it.
 #[derive(Debug)]
 pub(crate) struct Configuration<'a>(pub &'a [Graph]);
 
@@ -112,32 +112,32 @@ pub(super) fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|name| name.get_name().to_owned()).unwrap_or_default()
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Outcome {
-    /// What was done in each round.
+    /// The work of each round.
     #[serde(flatten)]
     pub(crate) totals: Totals,
     /// Seconds of the last round.
     pub(crate) elapsed_s: f64,
-    /// Floating-point operations a second.
+    /// Floating-point operations per second.
     pub(crate) flops_per_s: f64,
-    /// Bytes a second.
+    /// Bytes per second.
     pub(crate) bytes_per_s: f64,
-    /// Syncs of all rounds, and points moved by them.
+    /// Syncs of all rounds.
     pub(crate) syncs: u64,
     /// Points moved.
     pub(crate) moved: u64,
-    /// Workers of all ranks; 0 of a simulation.
+    /// Workers of all ranks; 0 in a simulation.
     pub(crate) workers: u32,
-    /// Hosts, ranks, workers and where they sat, in one line.
+    /// Hosts, ranks, workers and their vCPUs, in one line.
     pub(crate) seats: String,
-    /// Its trace.
+    /// The trace of the run.
     pub(crate) trace: Trace,
 }
 
 impl Outcome {
-    /// Of a run that was to do so much, and whose points told this.
+    /// The result of a run with this work and these results of its points.
     #[must_use]
     pub(crate) fn new(totals: Totals, told: &[PointResult], report: &Report) -> Self {
         let elapsed_ns = told.iter().map(|told| told.elapsed_ns).max().unwrap_or(0);
@@ -150,7 +150,7 @@ impl Outcome {
         }
     }
 
-    /// Of one without a runtime.
+    /// The result of a run without a runtime.
     #[must_use]
     pub(crate) fn of(totals: Totals, elapsed_s: f64, workers: u32) -> Self {
         let rate = |count: u64| if elapsed_s > 0.0 { count as f64 / elapsed_s } else { 0.0 };

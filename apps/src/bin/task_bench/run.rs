@@ -1,4 +1,4 @@
-//! One run of graphs, under disturbances, and its report.
+//! Runs graphs under disturbances, once per strategy, and reports the runs.
 
 use std::path::PathBuf;
 
@@ -34,14 +34,14 @@ pub(crate) struct Bench {
 pub(crate) enum Backend {
     /// The runtime.
     Runtime(Box<Config>),
-    /// The runtime without a sync, a profile, and anything measured.
+    /// The runtime without syncs, profile and measurements.
     Bare(Box<Config>),
     /// MPI alone.
     Raw,
 }
 
 impl Backend {
-    /// The strategy, or the name of what has none.
+    /// The strategy, or the name of a backend without one.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Runtime(config) => config.lb_spec(Shape::Arrays),
@@ -50,14 +50,14 @@ impl Backend {
         }
     }
 
-    /// The runtime with nothing but messages.
+    /// The runtime with messages only.
     pub(crate) fn bare(config: &Config) -> Result<Self, Error> {
         let config = config.clone().lb("none")?.period(0).measure(false).profile(false);
         Ok(Self::Bare(Box::new(config)))
     }
 }
 
-/// A run, in the numbers.
+/// One run, in the file of numbers.
 #[derive(Debug, Serialize)]
 struct Run {
     lb: String,
@@ -72,7 +72,7 @@ enum Results {
     Metg(Sweep),
 }
 
-/// All that is written of the runs that an option asked for.
+/// The file of numbers.
 #[derive(Debug, Serialize)]
 struct Numbers<'a> {
     graphs: &'a [Graph],
@@ -88,8 +88,8 @@ impl Bench {
     /// The graphs on a number of ranks, under disturbances.
     ///
     /// # Errors
-    /// [`Error::Usage`] when there is no such rank, or, of a neighbour, when ranks are processes: nothing tells when those
-    /// have taken their seats.
+    /// [`Error::Usage`] if a disturbed rank does not exist. The same for a neighbour if ranks are processes, because
+    /// nothing shows when their workers are pinned.
     pub(crate) fn new(
         graphs: Vec<Graph>,
         ranks: u32,
@@ -127,11 +127,11 @@ impl Bench {
         if self.totals.flops > 0 { self.totals.flops } else { self.totals.bytes }
     }
 
-    /// Executes the graphs, and checks that it was done.
+    /// Executes the graphs, and checks that all tasks were executed.
     ///
     /// # Errors
-    /// Those of the runtime, of disturbances; [`Error::Differs`] when a task or an input was left out; of raw MPI
-    /// [`Error::Usage`].
+    /// Those of the runtime and of disturbances; [`Error::Differs`] if a task or an input was left out;
+    /// [`Error::Usage`] of raw MPI.
     pub(crate) fn run(&self, on: &Backend) -> Result<Outcome, Error> {
         let config = match on {
             Backend::Runtime(config) | Backend::Bare(config) => config,
@@ -151,7 +151,7 @@ impl Bench {
     }
 }
 
-/// What there is of MPI alone without MPI.
+/// Replaces `raw` in a program without MPI.
 #[cfg(not(feature = "mpi"))]
 mod raw {
     use super::{Graph, PointResult};
@@ -165,7 +165,7 @@ mod raw {
     }
 }
 
-/// Executes a command line. Of several processes all call this, and one prints.
+/// Executes a command line. All processes of a job call this, and one prints.
 ///
 /// # Errors
 /// Those of the options, of the runs and of files.
@@ -220,7 +220,7 @@ impl Bench {
         }
     }
 
-    /// One run a system, each told when it is over.
+    /// Makes one run per backend, and prints each when it is over.
     fn compare(
         &self,
         systems: &[Backend],

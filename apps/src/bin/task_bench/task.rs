@@ -1,4 +1,4 @@
-//! The tasks of a point: their inputs, the check of every input, their outputs.
+//! Executes the tasks of a point: checks every input, works, makes the output.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::graph::Graph;
 use super::kernel::TaskId;
 
-/// What a task puts out: pairs of its timestep and its point, as many as fill the bytes that were asked for.
+/// The output of a task: pairs of its timestep and its point, as many as fit the requested bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Output {
-    /// 16 bytes.
+    /// One pair: 16 bytes.
     Pair(i64, i64),
-    /// More of them.
+    /// Several pairs.
     Pairs(#[serde(with = "caribou::bulk")] Arc<Vec<i64>>),
 }
 
@@ -32,7 +32,7 @@ impl Output {
         }
     }
 
-    /// Tells if it is all that a task puts out, and nothing else.
+    /// True if it is exactly the output of that task.
     fn is_of(&self, step: u32, point: u32, bytes: u64) -> bool {
         let pair = [step, point].map(i64::from);
         match self {
@@ -44,39 +44,39 @@ impl Output {
     }
 }
 
-/// The tasks of one point, one a timestep while the point is active, and all that they need.
+/// The tasks of one point, one per timestep while the point is active, and all that they need.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Tasks {
     graph: Graph,
     point: u32,
-    /// By list of inputs: the points that are read, and the readers.
+    /// For each list of inputs: the points that are read, and the readers.
     links: Vec<[Vec<u32>; 2]>,
-    /// The next timestep, and what holds then.
+    /// The next timestep, and its lists.
     step: u32,
     turn: StepLinks,
-    /// Of the last task.
+    /// The output of the last task.
     output: Output,
     #[serde(with = "caribou::bulk")]
     scratch: Vec<u64>,
     executed: u64,
     checked: u64,
-    /// Bytes that travel with them.
+    /// Bytes of state when the point migrates.
     state_bytes: u64,
 }
 
-/// The inputs of a point at one timestep, and its readers. In most patterns they are the same from the second on, so they
-/// are listed only where `at` differs.
+/// The inputs and the readers of a point at one timestep. In most patterns they stay the same from the second timestep
+/// on, so they are listed again only if `at` changes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct StepLinks {
     at: At,
-    /// The points whose outputs it reads.
+    /// The points that the point reads.
     inputs: Vec<u32>,
     /// See [`Tasks::senders`] and [`Tasks::receivers`].
     senders: Vec<u32>,
     receivers: Vec<u32>,
 }
 
-/// What the lists of a timestep follow from.
+/// What decides the lists of a timestep.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct At {
     /// The list of inputs.
@@ -87,7 +87,7 @@ struct At {
 }
 
 impl Tasks {
-    /// Those of a point, before the first.
+    /// The tasks of a point, before the first one.
     #[must_use]
     pub(crate) fn new(graph: &Graph, point: u32) -> Self {
         let links = |set| [graph.dependencies(set, point), graph.dependents(set, point)];
@@ -110,12 +110,12 @@ impl Tasks {
     /// Begins again with the first timestep.
     pub(crate) fn begin_again(&mut self) {
         self.step = 0;
-        // Nothing was before the first timestep: the second always differs.
+        // No point was active before the first timestep, so the lists of the second always differ.
         self.turn =
             StepLinks { at: At { now: self.graph.active(0), ..At::default() }, ..StepLinks::default() };
     }
 
-    /// Tells if there is no next timestep.
+    /// True if there is no next timestep.
     #[must_use]
     pub(crate) fn are_over(&self) -> bool {
         self.step == self.graph.steps
@@ -139,30 +139,30 @@ impl Tasks {
         [self.executed, self.checked]
     }
 
-    /// Bytes that travel with them.
+    /// Bytes of state when the point migrates.
     #[must_use]
     pub(crate) fn state_bytes(&self) -> u64 {
         self.state_bytes
     }
 
-    /// The points that a point waits for before its next timestep: those that it reads then, but for itself; or else itself
-    /// alone. Nobody before the first.
+    /// The points that a point waits for before its next timestep: the points that it reads then, except itself. If
+    /// there are none, itself alone. Before the first timestep it waits for no point.
     #[must_use]
     pub(crate) fn senders(&self) -> &[u32] {
         &self.turn.senders
     }
 
-    /// The points that wait for the output of the last timestep of this one: see [`senders`](Self::senders).
+    /// The points that wait for the last output of this point: the inverse of [`senders`](Self::senders).
     #[must_use]
     pub(crate) fn receivers(&self) -> &[u32] {
         &self.turn.receivers
     }
 
-    /// Executes the next timestep's task, if the point is active, on the messages of the [`senders`](Self::senders), in their
-    /// order.
+    /// Executes the task of the next timestep, if the point is active. `sent` are the outputs of the
+    /// [`senders`](Self::senders), in their order.
     ///
     /// # Panics
-    /// When an input is not the output it should be.
+    /// If an input is not the output that it should be.
     pub(crate) fn execute(&mut self, sent: impl Iterator<Item = Output>) {
         if self.turn.at.now.contains(&self.point) {
             self.check(sent);
@@ -179,7 +179,7 @@ impl Tasks {
         }
     }
 
-    /// Sets the inputs and the readers from now on.
+    /// Sets the inputs and the readers for a timestep.
     fn set_links(&mut self, at: At) {
         let (point, turn) = (self.point, &mut self.turn);
         let [from, to] = &self.links[at.set as usize];

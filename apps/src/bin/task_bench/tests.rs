@@ -1,4 +1,4 @@
-//! Task Bench on the runtime: every task is executed and every input checked, wherever and however it runs.
+//! Tests that every task is executed and every input checked, under every strategy, placement and order of events.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! Random numbers that depend on nothing but the arguments: SipHash-2-4 of some integers, as a part of 2^64.
+//! Computes random numbers that depend only on their arguments: SipHash-2-4 of some integers, over 2^64.
 
 #![expect(deprecated, reason = "it is SipHash-2-4 for good, which its successor does not promise to be")]
 

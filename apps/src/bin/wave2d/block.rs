@@ -1,15 +1,15 @@
-//! The work of one chunk: two fields of a rectangle, the later of which is written over the earlier, and its four rims.
+//! Does the work of one chunk: two fields of a rectangle of cells, now and one step before, and a rim on each side.
 //!
-//! A new cell needs its own past, and of its neighbours only the present. So the new field takes the place of the past one,
-//! cell by cell, and two fields are enough. A rim is as in stencil2d: a *halo* before a step, and in the same vector the
-//! *edge* that a neighbour needs next after it.
+//! A new cell needs its own past, and only the present of its neighbours. So the new field is written over the past
+//! one, cell by cell, and two fields are enough. A rim is as in stencil2d: before a step it holds the *halo* (the cells
+//! just outside), and after it, in the same vector, the *edge* that the neighbour needs next.
 
 use serde::{Deserialize, Serialize};
 
 use super::pulses::REST;
 use caribou_apps::stencil2d::plate::{Part, Side};
 
-/// A rectangle of cells now and a step before, and a rim on each side.
+/// A rectangle of cells now and one step before, with a rim on each side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Block {
     width: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Block {
 pub(crate) struct Rim(#[serde(with = "caribou::bulk")] pub(crate) Vec<f64>);
 
 impl Block {
-    /// A block of `cells` at rest, row by row: as they are now they were before. Its rims hold its edges.
+    /// A block of `cells` at rest, row by row: both fields are the same. Its rims hold its edges.
     pub(crate) fn new(part: Part, cells: Vec<f64>) -> Self {
         let Part { height, width, .. } = part;
         assert!(!cells.is_empty() && cells.len() == height * width, "a block's cells fill its rows");
@@ -41,28 +41,28 @@ impl Block {
         &self.now
     }
 
-    /// Bytes that travel when the block moves.
+    /// Bytes of state when the block migrates.
     pub(crate) fn state_bytes(&self) -> u64 {
         let rims: usize = self.rims.iter().map(|rim| rim.0.len()).sum();
         ((self.now.len() + self.before.len() + rims) * size_of::<f64>()) as u64
     }
 
-    /// Gives away the edge on `side`; the rim is empty until the next [`set_halo`](Self::set_halo).
+    /// Takes the edge on `side`. The rim is empty until the next [`set_halo`](Self::set_halo).
     pub(crate) fn take_edge(&mut self, side: Side) -> Rim {
         std::mem::take(&mut self.rims[side as usize])
     }
 
-    /// Puts the cells just outside `side` in place.
+    /// Stores the cells just outside `side`.
     pub(crate) fn set_halo(&mut self, side: Side, halo: Rim) {
         self.rims[side as usize] = halo;
     }
 
-    /// Puts the border of the grid where `side` has no neighbour, reusing the rim.
+    /// Stores the border of the grid as the halo of a side without a neighbour, in the same rim.
     pub(crate) fn set_border(&mut self, side: Side) {
         self.rims[side as usize].0.fill(REST);
     }
 
-    /// One step: halos in, new cells and edges out. `courant` is the square of the cells that a wave travels in it.
+    /// One step from halos to edges. `courant` is the square of the number of cells that a wave travels in a step.
     ///
     /// # Panics
     /// If a halo is missing.
@@ -84,7 +84,7 @@ impl Block {
         south.copy_from_slice(&now[last * width..]);
     }
 
-    /// The energy of the block's cells, halfway between both fields, with the halos there.
+    /// The energy of the block's cells, halfway between both fields. The rims must hold the halos.
     pub(crate) fn energy(&self, courant: f64) -> f64 {
         let (width, now) = (self.width, &self.now);
         let [Rim(north), Rim(south), Rim(west), Rim(east)] = &self.rims;
@@ -100,16 +100,16 @@ impl Block {
     }
 }
 
-/// What a cell's four neighbours have more than it, together: the Laplace operator.
+/// The Laplace operator: the sum over four neighbours of their difference to a cell.
 ///
-/// This expression and the two below, each with its one order of additions, are shared with the serial reference: that is why
-/// results can be compared bit for bit.
+/// The serial reference uses this function and the two below. Each has a fixed order of additions, so results can be
+/// compared bit for bit.
 #[inline(always)]
 pub(crate) fn laplace(here: f64, [north, south, west, east]: [f64; 4]) -> f64 {
     (north + south) + (west + east) - 4.0 * here
 }
 
-/// A new cell, by its past, its present, and the pull of its neighbours (the leapfrog of second order).
+/// A new cell from its past, its present, and the pull of its neighbours (the leapfrog of second order).
 #[inline(always)]
 pub(crate) fn leapfrog(before: f64, now: f64, pull: f64) -> f64 {
     (2.0 * now - before) + pull
@@ -122,7 +122,7 @@ pub(crate) fn energy(before: f64, now: f64, pull: f64) -> f64 {
     0.5 * ((now - before).powi(2) - (before - REST) * pull)
 }
 
-/// Replaces a row of the past by the new one, and the cells west and east of it by its ends.
+/// Replaces a row of the past by the new row, and the cells west and east of it by the ends of the new row.
 ///
 /// The slices are cut to one length first, so that the loop has no bounds check and the compiler vectorises it.
 fn leap(

@@ -1,9 +1,9 @@
-//! The grid as an array of chunks: what one chunk does when a halo arrives.
+//! Runs the grid as an array of chunks, one per block.
 //!
-//! A chunk sends its four edges, waits for as many halos, steps, and begins again. There is no barrier: a neighbour may be
-//! one step ahead, and its halo waits with the runtime until we are `ready` for it. Edges are sent once more after the last
-//! step, because a chunk's energy depends on its neighbours. Once a step every chunk adds itself to a sum; chunk [0, 0]
-//! learns of it when all have, and tells the observers.
+//! A chunk sends its four edges, waits for as many halos, steps, and begins again. There is no barrier: a neighbour may
+//! be one step ahead, and its halo waits in the runtime until this chunk is `ready` for it. Edges are sent once more
+//! after the last step, because a chunk's energy depends on its neighbours. In each step all chunks add themselves to a
+//! sum. Chunk [0, 0] gets the sum and reports to the observers.
 
 use caribou::{Chunk, Ctx, Halo, Halos, Reducer, Target, Values};
 use caribou_apps::stencil2d::plate::Side;
@@ -16,14 +16,14 @@ use super::picture::sample;
 use super::problem::Problem;
 use super::waves::BlockResult;
 
-/// The chunk that keeps the time.
+/// The chunk that reports complete steps.
 const TIMEKEEPER: [u16; 2] = [0, 0];
 
-/// One block of the grid, and where it stands in its computation.
+/// One block of the grid, and the state of its computation.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Wave {
     problem: Problem,
-    /// True if its cells are to be compared.
+    /// True if results are compared.
     compared: bool,
     block: Block,
     halos: Halos<Rim>,
@@ -34,9 +34,9 @@ pub(crate) struct Wave {
 /// Messages between chunks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Message {
-    /// The cells beyond a side of the receiver, whose number is the slot; of its own border where a chunk is alone.
+    /// The cells beyond a side of the receiver; the slot is the side's number. A lone chunk sends itself a border.
     Edge(Halo<Rim>),
-    /// So many chunks have done `step` steps: all of them.
+    /// All chunks have done `step` steps.
     Complete {
         /// Steps done.
         step: u32,
@@ -51,7 +51,7 @@ impl Wave {
         let (shape, pulses) = (problem.shape, problem.pulses);
         let part = shape.part(index);
         let block = Block::new(part, pulses.fill(shape.grid(), part));
-        // One without neighbours sends itself a message, to go on.
+        // A chunk without neighbours sends itself a message, to go on.
         let expected = shape.chunk_grid().faces(index).count().max(1) as u32;
         Self { problem, compared, block, halos: Halos::new(expected), energy: 0.0 }
     }
@@ -74,7 +74,7 @@ impl Wave {
         }
     }
 
-    /// All halos are here: the next step, with a sync if it is due, or the end.
+    /// Makes the next step when all halos are here, and comes to a sync if one is due; or ends.
     fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
         let (courant, done) = (self.problem.courant(), self.halos.step() as u32 - 1);
         if done == self.problem.iterations {
@@ -139,7 +139,7 @@ impl Chunk for Wave {
         }
     }
 
-    /// Nothing waited, so nothing has to start again.
+    /// The chunk did not wait at the sync, so nothing has to start again.
     fn resume(&mut self, _ctx: &mut Ctx<'_, Self>) {}
 
     fn reduced(tag: u32, values: Values) -> Message {
@@ -180,7 +180,7 @@ mod tests {
         Message::Edge(neighbour.halo(side as u32, Rim(vec![1.0; 3])))
     }
 
-    /// All that neighbours send for a step, as the last one tells.
+    /// Delivers all edges of a step, and returns the effects of the last one.
     fn edges(chunk: &mut Wave, step: u64) -> Effects<Wave> {
         for side in [Side::West, Side::South] {
             let effects = probe(chunk, HERE).receive(edge(step, side));

@@ -1,8 +1,5 @@
-//! Waves on a square: the two-dimensional wave equation by finite differences, the second benchmark of the refinement paper.
-//!
-//! `pulses` has the field at the start, `block` does the work of one chunk, `serial` is the reference it must equal
-//! bit for bit, `picture` draws the field, `options` is the command line. `chunk` is the program as the runtime sees it,
-//! `run` as the harness does. How the grid is cut, and how fields are compared, is stencil2d's.
+//! Computes waves on a square: the two-dimensional wave equation by finite differences, the second benchmark of the
+//! refinement paper. The cutting of the grid and the comparison of fields are those of stencil2d.
 //!
 //! The command line: `wave2d --help`.
 #![forbid(unsafe_code)]

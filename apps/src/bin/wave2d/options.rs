@@ -7,7 +7,7 @@ use presentation::count_parser;
 
 /// Waves on a square: the wave equation by finite differences, in chunks that are balanced while it runs.
 ///
-/// Started without options it runs twice beside a busy neighbour, without and with balancing, and says what that changed.
+/// Started without options it runs twice beside a busy neighbour, without and with balancing, and compares both runs.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "wave2d", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
@@ -17,13 +17,13 @@ pub(crate) struct Options {
     /// Iterations of each run: steps in time
     #[arg(long, value_name = "COUNT", default_value_t = 500, value_parser = count_parser(1..=100_000_000u32))]
     pub(crate) iterations: u32,
-    /// Cells that a wave travels in a step, up to 0.7
+    /// Cells that a wave travels per step, up to 0.7
     #[arg(long, value_name = "CELLS", default_value_t = 0.5, value_parser = speed)]
     pub(crate) speed: f64,
     /// Pulses at the start
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = count_parser(0..=1000u32))]
     pub(crate) pulses: u32,
-    /// Seed of their places, widths and heights
+    /// Seed of the places, widths and heights of pulses
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = count_parser(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Draw the field after the last step, of the last run

@@ -1,4 +1,4 @@
-//! The picture: a map of the field, of as many cells as a picture has room for.
+//! Draws the field as a map, from as many evenly spread cells as the picture has pixels.
 
 use std::fmt::Write;
 
@@ -13,10 +13,10 @@ const PIXELS_MAX: usize = 192;
 /// The side of the picture on a page.
 const SIZE: usize = 768;
 
-/// Shades from the pressure at rest to the one farthest from it.
+/// Number of shades from the pressure at rest to the pressure farthest from it.
 const SHADES: i32 = 16;
 
-/// The colours of the lowest and the highest pressure; that at rest is white.
+/// The colours of the lowest and the highest pressure. The pressure at rest is white.
 const COLOURS: [[f64; 3]; 2] = [[33.0, 102.0, 172.0], [178.0, 24.0, 43.0]];
 
 /// Evenly spread cells of a square grid: the pixels of its picture.
@@ -28,12 +28,12 @@ pub(crate) struct Raster {
 }
 
 impl Raster {
-    /// One of a grid of `grid` cells a side, at rest.
+    /// A raster of a grid of `grid` cells per side, at rest.
     pub(crate) fn new(grid: usize) -> Self {
         Self { grid, values: vec![REST as f32; side(grid).pow(2)] }
     }
 
-    /// Puts in place what [`sample`] took of a part.
+    /// Stores the pixels that [`sample`] took from a part.
     pub(crate) fn fill(&mut self, part: Part, pixels: &[f32]) {
         for ((row, column), &pixel) in places(self.grid, part).zip(pixels) {
             self.values[row * side(self.grid) + column] = pixel;
@@ -65,7 +65,7 @@ impl Raster {
     }
 }
 
-/// The cells of a part, given row by row, that are pixels.
+/// The cells of a part that are pixels. `cells` holds the part row by row.
 pub(crate) fn sample(grid: usize, part: Part, cells: &[f64]) -> Vec<f32> {
     let value = |(row, column)| {
         cells[(cell(grid, row) - part.top) * part.width + cell(grid, column) - part.left] as f32

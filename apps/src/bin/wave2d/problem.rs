@@ -1,4 +1,4 @@
-//! The problem: all that decides the result.
+//! Describes the problem: all that decides the result.
 
 use caribou_apps::stencil2d::plate::{Part, Shape};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub(crate) struct Problem {
     pub(crate) shape: Shape,
     /// Steps.
     pub(crate) iterations: u32,
-    /// Cells that a wave travels in a step.
+    /// Cells that a wave travels per step.
     pub(crate) speed: f64,
     /// The pulses that the field consists of before the first step.
     pub(crate) pulses: Pulses,

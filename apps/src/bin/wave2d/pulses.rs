@@ -1,7 +1,7 @@
-//! The field at the start: a pressure of one everywhere, and some round pulses.
+//! Makes the initial field: a pressure of 1 everywhere, and some round pulses.
 //!
-//! Everything here is a function of the cell's row and column on the whole grid, so every chunk fills its own part and
-//! no process ever holds, or sends, the whole.
+//! The field is a function of the cell's row and column on the whole grid. So every chunk fills its own part, and no
+//! process holds, or sends, the whole field.
 
 use caribou::random::stream;
 use caribou_apps::stencil2d::plate::Part;
@@ -10,19 +10,20 @@ use serde::{Deserialize, Serialize};
 
 /// The pressure where there is no wave, and at all times on the border.
 ///
-/// Not zero: ahead of a wave, numbers that tend to zero become denormal, and a chunk full of those takes many times as long.
+/// Not zero: numbers that approach zero ahead of a wave become denormal, and a chunk full of these is many times
+/// slower.
 pub(crate) const REST: f64 = 1.0;
 
-/// Pulses at places that chance decides, always in the same way.
+/// Pulses at random places that depend only on the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pulses {
-    /// The number of them.
+    /// The number of pulses.
     pub(crate) count: u32,
-    /// What decides where they are, how wide and how high.
+    /// Decides the places, widths and heights of the pulses.
     pub(crate) seed: u64,
 }
 
-/// One of them, in cells.
+/// One pulse, in cells.
 struct Pulse {
     row: f64,
     column: f64,
@@ -31,14 +32,14 @@ struct Pulse {
 }
 
 impl Pulse {
-    /// How much of its height is left so far from its middle: it is a Gaussian, and so the product of two.
+    /// The part of its height at a distance along one axis. A Gaussian is the product of these parts.
     fn share(&self, distance: f64) -> f64 {
         (-0.5 * (distance / self.width).powi(2)).exp()
     }
 }
 
 impl Pulses {
-    /// The cells of a part of a grid of `grid` cells a side, row by row.
+    /// The cells of a part of a grid of `grid` cells per side, row by row.
     pub(crate) fn fill(self, grid: usize, part: Part) -> Vec<f64> {
         let mut cells = vec![REST; part.height * part.width];
         for pulse in (0..self.count).map(|number| self.pulse(number, grid as f64)) {
@@ -56,7 +57,7 @@ impl Pulses {
         cells
     }
 
-    /// A pulse of a hundredth to a thirtieth of the grid, but wider than a cell: narrower ones would not stay round.
+    /// A pulse of 1 to 3 % of the grid, but at least 1.5 cells wide: narrower ones would not stay round.
     fn pulse(self, number: u32, grid: f64) -> Pulse {
         let mut random = stream(self.seed, number.into());
         let mut between = |low: f64, high: f64| low + (high - low) * random.random::<f64>();

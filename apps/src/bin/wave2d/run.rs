@@ -1,4 +1,4 @@
-//! The program as the harness sees it.
+//! Implements [`Program`] for `wave2d`, so that the harness can run it and compare strategies.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use super::waves::{BlockResult, Waves};
 pub(crate) struct Wave2d {
     /// All that decides the result.
     pub(crate) problem: Problem,
-    /// The file for it.
+    /// The file for the picture.
     pub(crate) picture: Option<PathBuf>,
 }
 
@@ -61,12 +61,12 @@ impl Program for Wave2d {
 
     fn run(&self, stage: &RunContext<'_>) -> Result<Outcome<Self>, Error> {
         let (problem, compared) = (self.problem, stage.gathers);
-        // The energy and the picture are of interest also where nothing is compared.
+        // The energy and the picture are also needed if nothing is compared.
         let always = RunContext { gathers: true, ..*stage };
         let (told, report) = arrays::run::<BlockResult>(&always, problem.shape.chunks(), |setup| {
             setup.array(problem.shape.extent(), move |index| Wave::new(problem, compared, index));
         })?;
-        // Other processes are told nothing.
+        // Only the process of rank 0 gets parts.
         Ok(Outcome { result: (!told.is_empty()).then(|| Waves::new(&problem, told)), report })
     }
 

@@ -1,8 +1,8 @@
-//! The serial reference: the whole grid in two plain buffers, one thread, no chunks.
+//! Computes the reference without the runtime: the whole grid in two plain buffers, one thread, no chunks.
 //!
-//! It shares with the chunked program only the pulses, and the expressions for one cell. Cutting, halos and everything the
-//! runtime does are absent here, so a mistake in any of them shows as a difference. Energies alone are added as the program
-//! adds them, a chunk's cells and then the chunks, because another order would change the last digits.
+//! It shares with the chunked program only the pulses and the expressions for one cell. Parts, halos and the runtime
+//! are absent, so a mistake in any of them shows as a difference. Only energies are added as in the program, the cells
+//! of a chunk and then the chunks, because another order would change the last digits.
 
 use super::block::{energy, laplace, leapfrog};
 use super::picture::Raster;
@@ -12,7 +12,7 @@ use super::waves::Waves;
 use caribou_apps::stencil2d::plate::Part;
 use caribou_apps::stencil2d::serial::Field;
 
-/// A grid with one ring of border cells around it, which is never written again, now and a step before.
+/// A grid with one ring of border cells, which never change, now and one step before.
 struct Serial {
     grid: usize,
     courant: f64,
@@ -31,7 +31,7 @@ impl Serial {
         Self { grid, courant: problem.courant(), before: now.clone(), now }
     }
 
-    /// What the neighbours do to a cell, by its place in the buffer.
+    /// The pull of the neighbours on a cell, by its place in the buffer.
     fn pull(&self, at: usize) -> f64 {
         let width = self.grid + 2;
         let around = [at - width, at + width, at - 1, at + 1].map(|at| self.now[at]);

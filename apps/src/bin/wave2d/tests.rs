@@ -1,4 +1,4 @@
-//! Waves on the runtime: the serial program's result, wherever and however it runs.
+//! Tests that waves on the runtime give the serial result, under every strategy, placement and order of events.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::problem::tests::problem;
 use crate::run::Wave2d;
 
-/// Runs waves whose chunks are of four sizes, and compares.
+/// Runs waves with chunks of four sizes, and compares.
 fn assert_serial(config: Config, what: &str) -> Report {
     assert_waves(problem(43, 8), &config.period(4), what)
 }

@@ -1,4 +1,4 @@
-//! The result: the part of each chunk at the end, and their combination.
+//! Combines the results of all chunks into the result of a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::picture::Raster;
 use super::problem::Problem;
 use caribou_apps::stencil2d::serial::Field;
 
-/// What a chunk tells at the end.
+/// The result of a chunk.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BlockResult {
     /// The chunk.
@@ -16,7 +16,7 @@ pub(crate) struct BlockResult {
     /// Its part of the picture, row by row.
     #[serde(with = "caribou::bulk")]
     pub(crate) pixels: Vec<f32>,
-    /// Its cells, row by row, if they are to be compared.
+    /// Its cells, row by row, if results are compared.
     #[serde(with = "caribou::bulk")]
     pub(crate) cells: Vec<f64>,
 }
@@ -24,18 +24,18 @@ pub(crate) struct BlockResult {
 /// Waves after the last step.
 #[derive(Debug)]
 pub(crate) struct Waves {
-    /// All cells, if they are to be compared.
+    /// All cells, if results are compared.
     pub(crate) field: Option<Field>,
     /// The energy before the first step, and after the last.
     pub(crate) energies: [f64; 2],
-    /// Some of the cells.
+    /// The pixels of the picture.
     pub(crate) raster: Raster,
 }
 
 impl Waves {
-    /// What all chunks told, in any order.
+    /// Combines the results of all chunks, given in any order.
     pub(crate) fn new(problem: &Problem, mut told: Vec<BlockResult>) -> Self {
-        // Sums of fractions depend on their order.
+        // Sums of floating-point numbers depend on their order.
         told.sort_unstable_by_key(|told| told.index);
         let energies = [0, 1].map(|at| told.iter().map(|told| told.energies[at]).sum());
         let mut raster = Raster::new(problem.shape.grid());
@@ -51,7 +51,7 @@ impl Waves {
         Self { field, energies, raster }
     }
 
-    /// The part of the energy that came or went on the way.
+    /// The change of the energy during the run, as a part of it.
     pub(crate) fn drift(&self) -> f64 {
         let [begin, end] = self.energies;
         if begin > 0.0 { (end - begin) / begin } else { 0.0 }
