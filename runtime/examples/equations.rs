@@ -1,4 +1,4 @@
-//! Steps on divisible data: the README's third program.
+//! Solves linear equations in steps on data that the runtime divides among ranks: the README's third program.
 #![expect(clippy::print_stdout, reason = "it is a program")]
 
 use caribou::{

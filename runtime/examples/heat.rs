@@ -1,4 +1,4 @@
-//! Chunks that exchange with their neighbours: the README's first program.
+//! Computes the heat in a ring-shaped bar by chunks that exchange values with neighbours: the README's first program.
 #![expect(clippy::print_stdout, reason = "it is a program")]
 
 use caribou::{Chunk, Config, Ctx, Halo, Halos, Reducer, Target};

@@ -1,4 +1,4 @@
-//! A pool of independent iterations: the README's second program.
+//! Estimates pi in a pool of independent iterations: the README's second program.
 #![expect(clippy::print_stdout, reason = "it is a program")]
 
 use caribou::{Config, random::stream};

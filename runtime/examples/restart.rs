@@ -1,4 +1,4 @@
-//! A run that dies and continues from its checkpoint.
+//! Starts a run that fails, and continues it from its checkpoint on another number of ranks.
 #![expect(clippy::print_stdout, reason = "it is a program")]
 
 use caribou::checkpoint::Settings;
@@ -13,7 +13,7 @@ struct Counter {
     count: u64,
 }
 
-/// True in the first run.
+/// Whether the chunks fail on purpose. True in the first run only.
 struct Dies(bool);
 
 impl Chunk for Counter {
@@ -27,7 +27,7 @@ impl Chunk for Counter {
     fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
         self.count += 1;
         match self.count {
-            // By default a run makes one every 10 minutes, without being asked.
+            // Without this call the first checkpoint would come after 10 minutes, the default.
             5_000 => ctx.checkpoint(),
             70_000 if ctx.service::<Dies>().0 => return ctx.fail("the machine is gone"),
             100_000 => return ctx.contribute(0, Reducer::Sum, vec![self.count], Target::Exit),
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Err(error) = run(Config::from_env()?.ranks(2).checkpoint(Settings::new(&dir)), true) {
         println!("{error}");
     }
-    // On another number of ranks. A line on standard error names the checkpoint.
+    // The second run has three ranks. A line on standard error names the checkpoint.
     let report = run(Config::from_env()?.ranks(3).restart(&dir), false)?;
     println!("{} messages in all", report.value::<Vec<u64>>()?[0]);
     std::fs::remove_dir_all(dir)?;

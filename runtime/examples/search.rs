@@ -1,4 +1,4 @@
-//! A search of unknown size: branch and bound with spawned chunks, which start on idle ranks.
+//! Assigns jobs to workers at least cost, by branch and bound. Branches are spawned chunks, which start on idle ranks.
 #![expect(clippy::print_stdout, reason = "it is a program")]
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,7 +12,7 @@ fn cost(worker: u64, job: u64) -> u64 {
     (worker * 7 + job * job * 5 + worker * job * 3) % 23
 }
 
-/// The jobs of the first workers. It spawns a branch for each job that the next worker may get.
+/// The jobs given to the first workers. A branch spawns one further branch for each job that the next worker may get.
 #[derive(Serialize, Deserialize)]
 struct Branch {
     jobs: Vec<u64>,
@@ -24,7 +24,7 @@ impl Chunk for Branch {
     type Message = ();
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
-        // The best cost that this rank knows.
+        // The least cost found on this rank.
         let best: &AtomicU64 = ctx.service();
         let (worker, mut found) = (self.jobs.len() as u64, u64::MAX);
         if worker == JOBS {

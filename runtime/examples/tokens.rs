@@ -1,8 +1,8 @@
-//! A program without steps: tokens wander among sites for as long as they have hops left. It calls nothing of the balancer,
-//! and is balanced all the same.
+//! Moves tokens among sites until no token has hops left. The program has no steps and makes no call to the balancer,
+//! but its chunks are balanced.
 //!
-//! `CARIBOU_LB=none cargo run --release --example tokens` is not balanced. To see a gain, let something busy share a vCPU:
-//! `taskset -c 1 timeout 60 sh -c 'while :; do :; done' &`.
+//! `CARIBOU_LB=none cargo run --release --example tokens` runs the program without balancing. To see the effect, run a
+//! busy process on one of its vCPUs: `taskset -c 1 timeout 60 sh -c 'while :; do :; done' &`.
 
 #![expect(clippy::print_stdout, reason = "it is a program")]
 
@@ -23,7 +23,7 @@ fn next(number: u64) -> u64 {
 #[derive(Serialize, Deserialize)]
 struct Site {
     work: Vec<u64>,
-    /// Of site 0: the tokens that have ended, and the sum of their numbers.
+    /// The count of ended tokens and the sum of their numbers. Used by site 0 only.
     ended: (u64, u64),
 }
 

@@ -1,9 +1,8 @@
-//! The settings of a run: a builder. Each field is also a `CARIBOU_*` variable, except the ones that belong to the
-//! program: its own strategies, and ranks it slows down.
+//! The settings of a run, as a builder. Each setting is also a `CARIBOU_*` variable, except settings that belong to the
+//! program, such as its own strategies or slowed ranks.
 //!
-//! A setting is a field with its default, a method, and a row of [`VARIABLES`]. The environment is read in
-//! [`Config::from_env`] and nowhere else. A variable that starts with `CARIBOU_` and has no row is an error that suggests
-//! the nearest name.
+//! A setting is a field with its default, a method, and a row of [`VARIABLES`]. Only [`Config::with_env`] reads the
+//! environment. A variable that starts with `CARIBOU_` and has no row is an error that suggests the nearest name.
 
 mod balancing;
 mod restart;
@@ -34,7 +33,7 @@ use crate::trace::Filter;
 use crate::warn::warn;
 pub use lb_strategies::{Period, Prediction};
 
-/// The nature of ranks: threads, or processes.
+/// What ranks are: threads, or processes.
 ///
 /// ```
 /// assert_eq!(caribou::config::Processes::default(), caribou::config::Processes::Auto);
@@ -85,16 +84,16 @@ pub struct Config {
     pub(crate) checkpoint: Option<Settings>,
     pub(crate) restart: Option<PathBuf>,
     pub(crate) spot: Spot,
-    /// The checkpoint of a restart is of one of the runs of the process.
+    /// The restart goes on with one of several runs of the process: the run that wrote the checkpoint.
     restarts_process: bool,
     slowed: Vec<(u32, f64)>,
-    /// Settings besides these that must be the same in all processes: names and values.
+    /// Values of the program that must be the same in all processes: names and values.
     also_agreed: Vec<(String, String)>,
-    /// Settings of the program that a restart must have as its checkpoint: names and values.
+    /// Settings of the program that must be the same at a restart as in the checkpoint: names and values.
     program: Vec<(String, String)>,
 }
 
-/// Workers of a simulated run, at most: ranks keep something for each other, and are looked at in turn.
+/// Maximum number of workers of a simulated run: ranks keep data about each other, and are visited in turn.
 const SIMULATED_MAX: u64 = 16_384;
 
 impl Default for Config {
@@ -138,7 +137,7 @@ impl Config {
         Config::default().with_env()
     }
 
-    /// This configuration, changed by the environment: for programs with defaults or strategies of their own.
+    /// This configuration, changed by the environment: for programs that set defaults or register strategies.
     ///
     /// ```
     /// use caribou::Config;
@@ -158,31 +157,31 @@ impl Config {
         self.changed_by(texts.collect::<Result<Vec<_>, Error>>()?)
     }
 
-    /// The defaults, changed by these variables; names that do not start with `CARIBOU_` are passed over.
+    /// The defaults, changed by these variables. Names that do not start with `CARIBOU_` are ignored.
     pub fn from_variables(variables: impl IntoIterator<Item = (String, String)>) -> Result<Config, Error> {
         Config::default().changed_by(variables)
     }
 
     /// Ranks in this process. The default is the number of vCPUs that the process may use, divided by the
-    /// [workers](Self::workers) per rank. A CPU quota, rounded up, bounds the vCPUs that count. A pool has one rank by
-    /// default. Under `mpirun` each process is one rank, and this may only confirm their number. A run refuses 0.
+    /// [workers](Self::workers) per rank. A CPU quota, rounded up, bounds the number of vCPUs. A pool has one rank by
+    /// default. Under `mpirun` each process is one rank, and a number set here must equal theirs. A run refuses 0.
     #[must_use]
     pub fn ranks(mut self, ranks: u32) -> Config {
         self.ranks = Some(ranks);
         self
     }
 
-    /// Workers of each rank; idle ones steal ready chunks from each other. By default 1, of a pool one per vCPU;
-    /// under `mpirun` one for each physical core in the rank's part of its host. A CPU quota bounds them like ranks. A
-    /// run refuses 0.
+    /// Workers of each rank; idle workers steal ready chunks from others of their rank. The default is 1, and for a
+    /// pool one per vCPU. Under `mpirun` it is one per physical core in the rank's part of its host. A CPU quota bounds
+    /// the default. A run refuses 0.
     #[must_use]
     pub fn workers(mut self, workers: u32) -> Config {
         self.workers = Some(workers);
         self
     }
 
-    /// Names a value of the program that must be the same in all processes of a job, such as an option. If it differs,
-    /// the run does not begin, and the error names it. Processes call this with the same names in the same order.
+    /// Names a value of the program that must be the same in all processes of a job, such as an option. If the value
+    /// differs, the run does not begin, and the error names it. All processes must name values in the same order.
     ///
     /// ```
     /// let config = caribou::Config::default().agree("--seed", 7);
@@ -194,8 +193,8 @@ impl Config {
         self
     }
 
-    /// Names a setting of the program that chunks or iterations depend on, such as its input or its step. A checkpoint
-    /// saves it, and a restart with another value is refused.
+    /// Names a setting of the program that the state of chunks or iterations depends on, such as an input or a time
+    /// step. A checkpoint saves the setting, and a restart with another value is refused.
     ///
     /// ```
     /// let config = caribou::Config::default().saved_with("timestep", 0.01);
@@ -211,8 +210,8 @@ impl Config {
         &self.program
     }
 
-    /// All that must be the same in all processes of a job, by name. The program's own values come first: the others may
-    /// follow from them.
+    /// All settings that must be the same in all processes of a job, by name. The program's values come first, because
+    /// the other settings may follow from them.
     #[cfg(feature = "mpi")]
     pub(crate) fn agreed(&self, lb: &str) -> Vec<(String, String)> {
         let trace = self.trace.as_ref().map_or_else(|| "no trace".into(), |dir| dir.display().to_string());
@@ -251,10 +250,10 @@ impl Config {
         self
     }
 
-    /// Keeps the reports of ranks in the record of each sync, in the trace as well
-    /// ([`SyncReport::reported`](crate::report::SyncReport::reported)): all that a
-    /// [`Balancer`](crate::lb::balancer::Balancer) needs to decide again. Takes some 100 bytes per chunk and sync; the
-    /// report of the run has it of as many of the newest syncs as fit in some 64 MB.
+    /// Keeps the reports of ranks in the record of each sync, also in the trace
+    /// ([`SyncReport::reported`](crate::report::SyncReport::reported)). A [`Balancer`](crate::lb::balancer::Balancer)
+    /// needs nothing else to decide again. The reports take about 100 bytes per chunk and sync. The report of the run
+    /// has the newest ones, up to about 64 MB.
     #[must_use]
     pub fn lb_reports(mut self, kept: bool) -> Config {
         self.lb_reports = kept;
@@ -268,9 +267,9 @@ impl Config {
         self
     }
 
-    /// Measures the CPU time of chunks, or not: then the load of a chunk is what it declares.
+    /// Measures the CPU time of chunks, or not. Without measuring, the load of a chunk is the load that it declares.
     ///
-    /// Measuring and the [profile](Config::profile) share one clock reading per message: it is saved only with both off.
+    /// Measuring and the [profile](Config::profile) share a clock reading per message, saved only with both off.
     #[must_use]
     pub fn measure(mut self, measure: bool) -> Config {
         self.measure = measure;
@@ -284,17 +283,17 @@ impl Config {
         self
     }
 
-    /// Encodes and decodes every message, and everything else that goes to another rank, as if that were another process.
+    /// Encodes and decodes every message and packet to another rank, as if that rank were another process.
     #[must_use]
     pub fn wire_always(mut self, always: bool) -> Config {
         self.wire = always;
         self
     }
 
-    /// Bytes of messages that may wait in the mailboxes of a rank, or with its chunks at a sync; by default 64 MiB. Above
-    /// that, chunks that send to the rank are blocked until half of it was handled: a sender cannot outrun its receivers
-    /// for long. If all ranks wait for each other, or a sync does not end, the limit and the bytes in flight are doubled.
-    /// See "When a consumer is slow" in `docs/settings.md`.
+    /// Bytes of messages that may wait in the mailboxes of a rank, or with its chunks at a sync; by default 64 MiB. A
+    /// rank above this limit blocks chunks that send to it until half of the bytes are handled, so senders cannot
+    /// outrun receivers for long. If all ranks wait for each other, or a sync does not end, the limit and the bytes in
+    /// flight are doubled. See "When a consumer is slow" in `docs/settings.md`.
     #[must_use]
     pub fn mail_limit(mut self, bytes: u64) -> Config {
         self.mail_limit = bytes;
@@ -308,7 +307,7 @@ impl Config {
         self
     }
 
-    /// Lets processes of one host exchange messages through shared memory, or not: to compare and to test.
+    /// Lets processes of one host exchange messages through shared memory, or not. Off is for comparisons and tests.
     #[must_use]
     pub fn shared_memory(mut self, shared: bool) -> Config {
         self.shared_memory = shared;
@@ -330,27 +329,30 @@ impl Config {
         self
     }
 
-    /// Bytes of events that each rank records at most; later ones are dropped, and counted. Samples, syncs and names may
-    /// be an eighth more.
+    /// Maximum number of bytes of events that each rank records. Later events are dropped and counted. Samples, syncs
+    /// and names may take an eighth more.
     #[must_use]
     pub fn trace_limit(mut self, bytes: u64) -> Config {
         self.trace_bytes_max = bytes;
         self
     }
 
-    /// Tells on this address, `HOST:PORT` or `PORT`, how the run is doing: see [`monitor`](crate::monitor).
+    /// Serves the status of the run by HTTP at this address, `HOST:PORT` or `PORT`: see [`monitor`](crate::monitor).
     #[must_use]
     pub fn monitor(mut self, address: impl Into<String>) -> Config {
         self.monitor = Some(address.into());
         self
     }
 
-    /// The time after which the watchdog warns, on standard error or in the log, and again after ever longer times. It
-    /// warns of a handler that has not returned and of a pool whose workers all wait for the policy. It also warns of an
-    /// idle rank 0 of an array that waits for other processes. After the same time without work a process pings the
-    /// others. A process that does not answer, since it is stopped, is named by its number, process and host. A failed
-    /// run waits no longer than this for processes that do not answer, and returns the error. It must wait for threads of
-    /// this process, since they use data that the caller lends. Zero means never.
+    /// The time after which the watchdog warns, on standard error or in the log, and again after ever longer times.
+    /// Zero means never. The watchdog warns of:
+    /// - a handler that has not returned,
+    /// - a pool whose workers all wait for the policy,
+    /// - an idle rank 0 of an array that waits for other processes,
+    /// - a stopped process: after the same time without work a process pings the others, and names a silent one.
+    ///
+    /// A failed run waits no longer than this for silent processes, and returns the error. It always waits for threads
+    /// of this process, because they use data that the caller lends.
     #[must_use]
     pub fn watchdog(mut self, limit: Duration) -> Config {
         self.watchdog = limit;
@@ -382,46 +384,47 @@ impl Config {
         self.profile || self.trace.is_some()
     }
 
-    /// Runs in one thread in virtual time, with seeded random delays and orders: every order that is not promised is
+    /// Runs in one thread in virtual time, with random delays and orders by `seed`: every order that is not promised is
     /// broken on purpose. The same seed gives the same run. A handler takes the time that it
     /// [charges](crate::Ctx::charge). If it charges nothing, it takes up to 2 us times a weight from 1 to 8, which the
-    /// seed draws for each chunk. This time is the measured load, so strategies have something to balance. All ranks have
-    /// the same speed and no competing process, so capacities are 1. (The workers of a pool do differ in speed.) The
-    /// speeds, shares and bounds in reports of programs in supersteps mean nothing then.
+    /// seed draws for each chunk. This time is the measured load, so strategies have something to balance. All ranks
+    /// have the same speed and no competing process, so capacities are 1. (The workers of a pool do differ in speed.)
+    /// In reports of programs in supersteps, speeds, shares and bounds then have no meaning.
     ///
-    /// By default there are 4 ranks, of a pool 4 ranks with 2 workers each. More than 16384 workers are refused. With
-    /// thousands of ranks a sync takes seconds. A simulated run is not recorded ([`trace`](Self::trace)), answers no
-    /// [`monitor`](Self::monitor), and slows no rank ([`slowed`](Self::slowed)); a warning says so where one of these was
-    /// asked for. It has no profile either, without a warning. Under `mpirun` it is refused, unless
-    /// `CARIBOU_PROCESSES=threads` lets every process make the same run.
+    /// The default is 4 ranks, and for a pool 4 ranks with 2 workers each. More than 16384 workers are refused. With
+    /// thousands of ranks a sync takes seconds. A simulated run ignores [`trace`](Self::trace),
+    /// [`monitor`](Self::monitor), [`spot`](Self::spot) and [`slowed`](Self::slowed), with a warning. It also has no
+    /// profile, without a warning. Under `mpirun` it is refused, unless every process repeats it
+    /// (`CARIBOU_PROCESSES=threads`).
     #[must_use]
     pub fn simulate(mut self, seed: u64) -> Config {
         self.simulate = Some(seed);
         self
     }
 
-    /// A [simulated](Self::simulate) run is also disturbed at random moments. It is shrunk and expanded, as by
-    /// [`Ctx::resize`](crate::Ctx::resize): inactive ranks lose their chunks, units or ranges. Ranks of arrays and of programs in
-    /// supersteps stop for up to an hour of virtual time, and in about half of all runs one rank is slow throughout. (The workers of
-    /// a simulated pool always stop and slow down.) The measured loads do not show that. Off by default.
+    /// Also disturbs a [simulated](Self::simulate) run, at random moments. The run is shrunk and expanded, as by
+    /// [`Ctx::resize`](crate::Ctx::resize): inactive ranks lose their chunks, units or ranges. Ranks of arrays and of
+    /// programs in supersteps stop for up to an hour of virtual time. In about half of all runs, one such rank is slow
+    /// throughout. (The workers of a simulated pool always stop and slow down.) Measured loads do not include these
+    /// delays. Off by default.
     #[must_use]
     pub fn simulate_disturbed(mut self, disturbed: bool) -> Config {
         self.simulate_disturbed = disturbed;
         self
     }
 
-    /// Writes checkpoints, by which the run can be [restarted](Self::restart) if it dies. See [`checkpoint`](crate::checkpoint)
-    /// for what can be saved; a run refuses where something cannot.
+    /// Writes checkpoints, from which the run can be [restarted](Self::restart) if it dies.
+    /// [`checkpoint`](crate::checkpoint) lists what can be saved. A run that has something else fails at its start.
     #[must_use]
     pub fn checkpoint(mut self, settings: Settings) -> Config {
         self.checkpoint = Some(settings);
         self
     }
 
-    /// Goes on from the newest checkpoint of this directory, or from this one (`DIR/000007`): the checkpoint has the
-    /// chunks. The functions of the setup that make chunks are called for [groups](crate::Setup::group) only. The setup
-    /// must describe the same arrays. The number of ranks and workers, the strategy and the transport may differ. A line
-    /// on standard error names the checkpoint and the time.
+    /// Restarts from the newest checkpoint of this directory, or from this checkpoint (`DIR/000007`), which has the
+    /// chunks. Functions of the setup that make chunks are called for [groups](crate::Setup::group) only. The setup
+    /// must describe the same arrays. The number of ranks and workers, the strategy and the transport may differ. A
+    /// line on standard error names the checkpoint and its time.
     ///
     /// `auto` is the newest undamaged checkpoint in the directory of [checkpoints](Self::checkpoint). If there is none,
     /// the run begins anew. So the same command begins a run and goes on with it. Every process reads the checkpoint
@@ -432,8 +435,8 @@ impl Config {
         self
     }
 
-    /// The metadata service of the cloud that tells a run with [checkpoints](Self::checkpoint) that its machine is taken
-    /// back. The run then saves its state and ends, as at [SIGTERM](crate::checkpoint#notice). By default none.
+    /// The metadata service of a cloud, which notifies a run with [checkpoints](Self::checkpoint) that its machine is
+    /// taken back. The run then saves its state and ends, as at [SIGTERM](crate::checkpoint#notice). By default none.
     ///
     /// ```
     /// use caribou::config::{Cloud, Spot};
@@ -447,27 +450,27 @@ impl Config {
         self
     }
 
-    /// True if a run goes on from a checkpoint.
+    /// True if a run restarts from a checkpoint.
     pub fn restarts(&self) -> bool {
         self.restart.is_some()
     }
 
-    /// The same for a program that makes one run: a restart by the environment is of that.
+    /// For a program that makes one run: a restart by the environment applies to that run.
     #[must_use]
     pub fn of_one_run(self) -> Config {
         Config { restarts_process: false, ..self }
     }
 
-    /// The same for a run that is not to be saved, and does not go on from a checkpoint.
+    /// Removes checkpoints and the restart, for a run that is not to be saved.
     #[must_use]
     pub fn without_checkpoints(self) -> Config {
         Config { checkpoint: None, restart: None, spot: Spot::none(), ..self }
     }
 
-    /// Takes the vCPUs of a rank for `factor` times slower than they are, for experiments with unequal vCPUs on equal
-    /// ones: the calibration loop does that much more. The program must prolong the computing of the rank accordingly:
-    /// see [`Ctx::slowness`](crate::Ctx::slowness). A run refuses a rank that it does not have, and a factor that is not
-    /// above 0.
+    /// Treats the vCPUs of a rank as `factor` times slower than they are, for experiments with unequal vCPUs on equal
+    /// ones: the calibration loop does `factor` times the work. The program must lengthen the computing of the rank by
+    /// the same factor: see [`Ctx::slowness`](crate::Ctx::slowness). A run refuses a rank that does not exist, and a
+    /// factor that is not above 0.
     #[must_use]
     pub fn slowed(mut self, rank: u32, factor: f64) -> Config {
         self.slowed.push((rank, factor));
@@ -478,10 +481,10 @@ impl Config {
         self.slowed.iter().filter(|(slow, _)| *slow == rank.0).map(|(_, factor)| factor).product()
     }
 
-    /// The way in which this process was started, as far as the run depends on it.
+    /// How this process was started, as far as the run depends on it.
     ///
-    /// Under `mpirun` every process runs the same `main`, and its result is [`Report::value`](crate::Report::value) in all of
-    /// them; one prints it:
+    /// Under `mpirun` every process runs the same `main` and gets the same [`Report::value`](crate::Report::value). One
+    /// of them prints it:
     ///
     /// ```
     /// # let config = caribou::Config::default();
@@ -493,7 +496,7 @@ impl Config {
     /// }
     /// ```
     ///
-    /// Ranks share no memory then: a value that a handler stores in a service is only in the process of its chunk.
+    /// Ranks then share no memory: a value that a handler stores in a service is only in the process of its chunk.
     pub fn launch(&self) -> Launch {
         match launch::found() {
             _ if self.processes == Processes::Threads => Launch::Alone,
@@ -504,7 +507,7 @@ impl Config {
         }
     }
 
-    /// The seed of the simulation, if the run is to be one. Processes that were started together would all make the same.
+    /// The seed of a simulated run, if requested. Refused in a job, because all processes would do the same run.
     pub(crate) fn simulates(&self) -> Result<Option<u64>, Error> {
         let seed = simulated(self.simulate, self.launch())?;
         if seed.is_some() {
@@ -527,8 +530,8 @@ impl Config {
         asked.into_iter().filter_map(|(asked, what)| asked.then_some(what))
     }
 
-    /// Settings without effect on a program of this shape. Only arrays balance chunks. Only chunks have mailboxes, the
-    /// shares of supersteps included.
+    /// The settings that have no effect on a program of this shape. Only arrays balance chunks. Only chunks have
+    /// mailboxes, including the shares of supersteps.
     pub(crate) fn without_effect(&self, shape: Shape) -> impl Iterator<Item = &'static str> {
         let made = [
             (self.period != Config::default().period, "CARIBOU_LB_PERIOD"),
@@ -543,7 +546,7 @@ impl Config {
         told.filter_map(move |(without, setting)| (without && speaks).then_some(setting))
     }
 
-    /// Ranks that the run will have.
+    /// Number of ranks that the run will have.
     pub fn rank_count(&self) -> u32 {
         let default = match (self.launch(), self.simulate) {
             (Launch::Together { processes, .. }, _) => processes,
@@ -553,12 +556,12 @@ impl Config {
         self.ranks.unwrap_or(default).max(1)
     }
 
-    /// Workers that each rank will have; under `mpirun` and unless set, the run may choose more.
+    /// Number of workers that each rank will have. Under `mpirun` the run may choose more, unless a number is set.
     pub fn worker_count(&self) -> u32 {
         self.workers.unwrap_or(1).max(1)
     }
 
-    /// Ranks and workers of each that a pool will have; under `mpirun` and unless set, the run may choose more workers.
+    /// Ranks, and workers per rank, of a pool. Under `mpirun` the run may choose more workers, unless a number is set.
     ///
     /// Iterations share no memory, so by default one rank with a worker for each vCPU is enough.
     pub fn pool_size(&self) -> (u32, u32) {
@@ -603,7 +606,7 @@ impl Config {
             };
             return Err(wrong("slowed", why));
         }
-        // Ranks of threads are counted when they are started, processes by their launcher.
+        // Here only for simulations: threads are checked when they start, and a launcher fixes the number of processes.
         if self.simulate.is_some() && u64::from(ranks) * u64::from(workers) > SIMULATED_MAX {
             let all = format!("{} x {workers}", counted(ranks as usize, "rank", "ranks"));
             return Err(wrong(

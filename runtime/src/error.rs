@@ -1,4 +1,4 @@
-//! Everything that can end a run, in terms of what the caller can do.
+//! The error of a run: one variant per cause, so that the caller can react to each.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,37 +24,36 @@ pub enum Error {
         why: String,
     },
 
-    /// A handler panicked. Its message is in `panic`; the place is on standard error, printed by the panic itself.
+    /// A handler panicked. The panic itself has printed its place on standard error.
     #[error("rank {rank}: chunk {chunk} panicked in its handler of `{message}` in phase {phase}: {panic}")]
     HandlerPanicked {
-        /// The rank it ran on.
+        /// The rank that ran the handler.
         rank: Rank,
         /// Array and index.
         chunk: String,
         /// Message kind: the enum variant, or `start`, `resume`, `reduced`.
         message: String,
-        /// Syncs that the chunk had come to.
+        /// Number of syncs that the chunk had reached.
         phase: u64,
         /// The panic's text.
         panic: String,
     },
 
-    /// A handler ended the run with [`Ctx::fail`](crate::Ctx::fail): the program found an error. Or a message to many
-    /// chunks cannot be encoded.
+    /// A handler ended the run with [`Ctx::fail`](crate::Ctx::fail), or a message to many chunks could not be encoded.
     #[error("rank {rank}: chunk {chunk} ended the run: {why}")]
     Program {
-        /// The rank it ran on.
+        /// The rank that ran the handler.
         rank: Rank,
         /// Array and index.
         chunk: String,
-        /// The program's words.
+        /// The reason that the program gave, or the encoding error.
         why: String,
     },
 
-    /// The setup function panicked, or a function that makes or places chunks. The place is on standard error.
+    /// The setup function, or a function that creates or places chunks, panicked. Its place is on standard error.
     #[error("rank {rank} panicked {doing}: {panic}")]
     SetupPanicked {
-        /// The rank it ran on.
+        /// The rank that ran the function.
         rank: Rank,
         /// The part of the setup: the setup function, or the chunk that was being made.
         doing: String,
@@ -66,52 +65,52 @@ pub enum Error {
     /// Or the runtime itself panicked while it handled a packet. The place is on standard error.
     #[error("rank {rank} panicked while {doing}: {panic}")]
     Panicked {
-        /// The rank it ran on.
+        /// The rank that ran the function.
         rank: Rank,
-        /// Its work at that moment.
+        /// What the rank was doing.
         doing: String,
         /// The panic's text.
         panic: String,
     },
 
-    /// A policy for pools breaks a promise of its machines. It is at fault, not the program.
+    /// A policy for pools broke a rule of the trait [`Machine`](crate::lb::pool::Machine). The policy is at fault.
     #[error("rank {rank}: the policy `{policy}` {fault}")]
     PolicyFailed {
-        /// The rank whose machine it is.
+        /// The rank whose machine broke the rule.
         rank: Rank,
         /// The policy as chosen.
         policy: String,
-        /// The deed.
+        /// What the machine did wrong.
         fault: String,
     },
 
-    /// A pool ended with iterations missing or done twice: its policy is at fault, and the result worth nothing.
+    /// A pool ended with iterations missing or executed twice. Its policy is at fault, and there is no valid result.
     #[error(
         "the pool executed {executed} iterations rather than each of {iterations} once: its policy is at fault"
     )]
     Miscounted {
         /// Iterations executed.
         executed: u64,
-        /// Iterations there were.
+        /// Iterations of the pool.
         iterations: u64,
     },
 
-    /// No message is in flight and `exit` was not called, so nothing will ever happen again. Only a chunk itself knows
-    /// that it waits for messages: see [`Chunk::waits_for`](crate::Chunk::waits_for).
+    /// No message is in flight and no chunk has called `exit`, so no handler will ever run again. The runtime cannot
+    /// see what a chunk waits for: see [`Chunk::waits_for`](crate::Chunk::waits_for).
     #[error("the run has stalled: nothing is left to do and nobody called exit{}", list(waiting))]
     Stalled {
-        /// The waiting chunks, each with what it waits for, one line each.
+        /// The waiting chunks, one per line, each with what it waits for.
         waiting: Vec<String>,
     },
 
-    /// A strategy panicked, or answered with a placement that cannot be. It is at fault, not the program.
+    /// A strategy panicked or returned an invalid placement. The strategy is at fault, not the program.
     #[error("the strategy `{strategy}` failed at sync {sync}: {why}")]
     StrategyFailed {
         /// Its name.
         strategy: String,
-        /// The sync that it was to decide.
+        /// The sync for which the strategy was called.
         sync: u64,
-        /// The panic's text, or the fault in its answer.
+        /// The panic's text, or the fault of the placement.
         why: String,
     },
 
@@ -120,16 +119,16 @@ pub enum Error {
     IndexInUse {
         /// Array and index.
         chunk: String,
-        /// The rank of the chunk that is there.
+        /// The rank of the chunk that has the index.
         rank: Rank,
-        /// The rank of the handler that inserted another.
+        /// The rank of the handler that inserted the second chunk.
         by: Rank,
     },
 
     /// Contributions to one reduction do not agree, or do not combine.
     #[error("rank {rank}: {array}: {why}")]
     Reduction {
-        /// The rank that noticed.
+        /// The rank that found the fault.
         rank: Rank,
         /// The array's number and name.
         array: String,
@@ -140,11 +139,11 @@ pub enum Error {
     /// A message or chunk could not be encoded or decoded: its serde implementation does not round-trip, or panics.
     #[error("rank {rank}: {what} cannot cross the wire: {why}")]
     Wire {
-        /// The rank that noticed.
+        /// The rank that found the fault.
         rank: Rank,
         /// Array and index, and the value that was encoded or decoded.
         what: String,
-        /// The codec's words.
+        /// The error of the codec.
         why: String,
     },
 
@@ -164,42 +163,42 @@ pub enum Error {
     ProgramDiffers {
         /// The rank that differs.
         rank: Rank,
-        /// The program it runs.
+        /// The program of that rank.
         its: String,
         /// The program of rank 0.
         first: String,
     },
 
-    /// A setting is not the same in all processes of a job; launchers do not hand all variables to other hosts.
+    /// A setting differs between processes of a job: some launchers do not pass all variables to other hosts.
     #[error("{setting}: rank {rank} has `{its}`, rank 0 `{first}`: it must be the same in all processes")]
     SettingDiffers {
-        /// Its name.
+        /// The name of the setting.
         setting: String,
         /// The rank that differs.
         rank: Rank,
-        /// Its value there.
+        /// The value on that rank.
         its: String,
         /// The value on rank 0.
         first: String,
     },
 
-    /// The run ended without a value, or with one of another type than the one asked for.
+    /// The run ended without a value, or with a value of another type than was requested.
     #[error("the value of the run: {why}")]
     Value {
-        /// The type it has, or why there is none.
+        /// The type of the value, or why there is none.
         why: String,
     },
 
-    /// A process of the job is gone, killed or ended early; its chunks are gone with it.
+    /// A process of the job was killed or ended early. Its chunks are lost.
     #[error("rank {rank} is gone: {why}")]
     RankLost {
         /// The rank.
         rank: Rank,
-        /// The signs of its end.
+        /// How the loss was detected.
         why: String,
     },
 
-    /// The run was told to end, by a signal or a cloud, and has saved its state first: a restart goes on from the checkpoint.
+    /// A signal or a cloud ended the run, which saved its state first. A restart goes on from the checkpoint.
     #[error(
         "{by}: the run has ended early; its state is in {checkpoint}, and CARIBOU_RESTART goes on from there"
     )]
@@ -210,7 +209,7 @@ pub enum Error {
         checkpoint: String,
     },
 
-    /// The run was told to end, by a signal or a cloud, and its state could not be saved. Older checkpoints are still there.
+    /// A signal or a cloud ended the run, and its state could not be saved. Older checkpoints remain.
     #[error("{by}: the run has ended early, and its state is not saved: {why}")]
     InterruptedUnsaved {
         /// The signal or the cloud, and the rank that got the notice.
@@ -219,19 +218,19 @@ pub enum Error {
         why: String,
     },
 
-    /// The operating system refused something the run cannot do without.
+    /// The operating system refused a request that the run depends on.
     #[error("{what}: {why}")]
     System {
         /// The request.
         what: String,
-        /// Its answer.
+        /// The reason of the refusal.
         why: String,
     },
 }
 
 impl Error {
-    /// The exit code for a program that ends with this error. It is 75 (`EX_TEMPFAIL` of `sysexits.h`: try again) if a
-    /// notice ended a run that makes checkpoints, 2 if a setting is wrong, 1 otherwise.
+    /// The exit code for a program that ends with this error: 2 if a setting is wrong, 1 for most others. If a notice
+    /// ended a run that makes checkpoints, the code is 75 (`EX_TEMPFAIL` of `sysexits.h`: try again).
     ///
     /// ```
     /// let error = caribou::Config::default().lb("refien").unwrap_err();

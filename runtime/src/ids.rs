@@ -1,7 +1,6 @@
-//! Names of things that outlive a place.
+//! Names of ranks, workers, arrays, chunks, cells and syncs.
 //!
-//! [`Rank`], [`WorkerId`], [`ArrayId`] and [`ChunkId`] come from `lb_strategies`, which uses the same names and is below
-//! this crate.
+//! [`Rank`], [`WorkerId`], [`ArrayId`] and [`ChunkId`] come from the crate `lb_strategies`.
 
 use std::fmt;
 
@@ -15,8 +14,7 @@ pub(crate) use lb_strategies::{ArrayId, ChunkId, Rank, WorkerId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CellId(pub(crate) u32);
 
-/// The number of a sync: syncs count from 0 in a run, for all arrays together.
-/// Records and reports have the bare number.
+/// The number of a sync. Syncs count from 0 in a run, for all arrays together. Records have the bare number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct SyncId(pub(crate) u64);
 
@@ -33,19 +31,19 @@ impl fmt::Display for SyncId {
     }
 }
 
-/// The sender of messages that no chunk sent: the runtime itself (start, resume, results of reductions).
+/// The sender of messages that no chunk sent: the runtime (start, resume, results of reductions).
 pub(crate) const RUNTIME: ChunkId = ChunkId { array: ArrayId(u32::MAX), key: u64::MAX };
 
-/// The rank that decides, numbers and gathers for all.
+/// The rank that makes decisions, assigns numbers and gathers reports for all ranks.
 pub(crate) const ROOT: Rank = Rank(0);
 
-/// The sender of a delivery and its count of messages: together they name the message.
+/// The sending chunk and its count of messages, which together name a message.
 ///
-/// It has the size of a [`ChunkId`]. Each chunk counts its own messages, so no rank has to tell another.
+/// Each chunk counts its own messages, so that ranks need not agree on numbers. The size is that of a [`ChunkId`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sender {
     pub(crate) array: ArrayId,
-    /// Counts the chunk's messages to single chunks from 1; after 2^32 - 1 comes 1. 0 for all other messages.
+    /// Counts the chunk's messages to single chunks from 1, and again from 1 after 2^32 - 1. 0 for all other messages.
     pub(crate) number: u32,
     pub(crate) key: u64,
 }

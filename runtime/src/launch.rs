@@ -1,7 +1,7 @@
-//! The way this process was started: alone, or as one of several by a launcher such as `mpirun` or `srun`.
+//! Finds how this process was started: alone, or as one of several by a launcher such as `mpirun` or `srun`.
 //!
-//! Launchers say so in the environment. MPI itself would know better, but to ask it is to start it, and a program that is
-//! not to use it must not pay for that.
+//! Launchers set environment variables, which this module reads. MPI would be more reliable, but must be started before
+//! it can answer, and a program without MPI must not pay for that.
 
 /// The way a process was started.
 ///
@@ -13,9 +13,9 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Launch {
-    /// By itself.
+    /// Without a launcher, or as the only process.
     Alone,
-    /// As one of several.
+    /// As one of several processes of a launcher.
     Together {
         /// Its number, which is its rank.
         process: u32,
@@ -25,25 +25,25 @@ pub enum Launch {
 }
 
 impl Launch {
-    /// True if this process prints for all: it prints results, and has the report's syncs. True for the first of several.
-    /// Other things that a process has of its own are explained at [`Config::launch`](crate::Config::launch).
+    /// True if this process prints results for all processes: the only process, or the first of several. Only its
+    /// report has the syncs. [`Config::launch`](crate::Config::launch) describes what else differs between processes.
     pub fn speaks(&self) -> bool {
         matches!(self, Launch::Alone | Launch::Together { process: 0, .. })
     }
 }
 
-/// The variables in which launchers tell a process its number and the number of processes.
+/// The variables in which launchers pass a process its number and the number of processes.
 const LAUNCHERS: [(&str, &str); 4] = [
     // Open MPI, also under Slurm.
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    // MPICH and its relatives, by Hydra or by Slurm's PMI-2.
+    // MPICH and derived libraries, by Hydra or by Slurm's PMI-2.
     ("PMI_RANK", "PMI_SIZE"),
     ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
     // Slurm with PMIx.
     ("PMIX_RANK", "SLURM_NTASKS"),
 ];
 
-/// The variables in which launchers tell a process its number on its host.
+/// The variables in which launchers pass a process its number on its host.
 const LOCAL_NUMBERS: [&str; 4] =
     ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"];
 
@@ -57,7 +57,7 @@ pub(crate) fn found() -> Launch {
     from_env_vars(variable)
 }
 
-/// False if a launcher says that this process is not the first of its host.
+/// False if a variable of a launcher shows that this process is not the first of its host.
 pub(crate) fn is_first_of_host() -> bool {
     is_first(variable)
 }

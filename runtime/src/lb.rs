@@ -1,4 +1,4 @@
-//! The parts of strategies: all of the crate `lb_strategies`. A strategy of your own needs no other crate than this.
+//! Re-exports the crate `lb_strategies`, so that a strategy of your own needs no other crate than this one.
 //!
 //! A strategy turns a [`Snapshot`] of measurements into an [`Assignment`] of chunks to ranks. Set it with
 //! [`Config::strategy`](crate::Config::strategy), or register it, so that the user of the program can select it by name:
@@ -35,18 +35,18 @@
 //! # Ok::<(), caribou::Error>(())
 //! ```
 //!
-//! An invalid assignment ends the run with [`Error::StrategyFailed`](crate::Error::StrategyFailed), and so does a panic.
-//! It is invalid if it has the wrong length, names a missing or unavailable rank, or moves a pinned chunk.
+//! An invalid assignment, or a panic, ends the run with [`Error::StrategyFailed`](crate::Error::StrategyFailed). An
+//! assignment is invalid if it has the wrong length, names a missing or unavailable rank, or moves a pinned chunk.
 //!
-//! The moves of a strategy are made only if they pay. If the moves of `Deal` would not shorten the next phase, all chunks
-//! stay. A line in the log at level `info` says so, if the subscriber of your program lets it through (see
-//! `docs/traces.md`). [`SyncReport::proposed`](crate::report::SyncReport::proposed) is the number of proposed moves. A
-//! strategy whose moves need not pay says so in its [terms](Strategy::terms).
+//! The runtime makes the moves of a strategy only if they pay. If the moves of `Deal` would not shorten the next phase,
+//! all chunks stay, and the runtime logs this at level `info` (see `docs/traces.md`).
+//! [`SyncReport::proposed`](crate::report::SyncReport::proposed) is the number of proposed moves. A strategy whose
+//! moves need not pay sets `must_pay` to false in its [terms](Strategy::terms).
 //!
-//! The examples of single items import from `lb_strategies`, their crate: read `caribou::lb`, which has the same names.
+//! The examples of single items import from `lb_strategies`: read `caribou::lb`, which has the same names.
 //!
 //! A policy for pools is a [`pool::PoolStrategy`] with an `Entry<dyn PoolStrategy>`, for
-//! [`Config::register_pool_strategy`](crate::Config::register_pool_strategy). It makes a [`pool::Machine`] for each rank,
-//! with a message type of its own; the page `docs/pools.md` has an example.
+//! [`Config::register_pool_strategy`](crate::Config::register_pool_strategy). The policy makes a [`pool::Machine`] for
+//! each rank. The machines exchange messages of a type that the policy defines. See `docs/pools.md`.
 
 pub use lb_strategies::*;

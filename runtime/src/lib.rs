@@ -1,9 +1,9 @@
-//! A runtime for iterative parallel programs on unequal, noisy machines: rented vCPUs of different speed, neighbours that
-//! come and go, caps imposed by the host.
+//! A runtime for iterative parallel programs on unequal, noisy machines: rented vCPUs of different speed, CPU quotas,
+//! and other tenants that come and go.
 //!
-//! Such a program consists of many more pieces (*chunks*) than there are processors. The runtime measures the real cost
-//! of each chunk (CPU time) and the real capacity of each processor (speed, share of its vCPU). While the program runs,
-//! it moves chunks to where they finish soonest.
+//! Such a program consists of many more pieces (*chunks*) than there are processors. The runtime measures the CPU time
+//! of each chunk, and the speed and the available share of each vCPU. While the program runs, the runtime moves chunks
+//! to where they finish soonest.
 //!
 //! ```
 //! use caribou::{Chunk, Config, Ctx, Halo, Halos, Reducer, Target};
@@ -47,12 +47,13 @@
 //! }
 //! ```
 //!
-//! Chunks are balanced while they run, without any call. A program that wants phases asks [`Ctx::sync_due`] and calls
-//! [`Ctx::at_sync`]. With `CARIBOU_LB_PERIOD=20`, or [`Config::period`], its chunks are balanced there instead.
+//! By default chunks are balanced while they run, without any call of the program. A program can instead name the
+//! points at which chunks may migrate (*syncs*): it calls [`Ctx::at_sync`] where [`Ctx::sync_due`] is true. With
+//! [`Config::period`], or `CARIBOU_LB_PERIOD=20`, chunks are balanced at syncs only.
 //!
 //! [`Grid`] finds the neighbours of a chunk in one, two or three dimensions, periodic or not.
 //!
-//! Independent iterations are a pool, without chunks: see [`pool()`]. Steps on data that can be divided anywhere are a
+//! For independent iterations, use a pool: see [`pool()`]. For steps on data that can be divided anywhere, write a
 //! program in supersteps: see [`supersteps()`].
 //!
 //! # Words
@@ -61,26 +62,26 @@
 //! |---|---|---|
 //! | rank | one address space that holds chunks; a process, or an in-process stand-in | Charm++ PE, MPI rank |
 //! | worker | a thread of a rank, pinned to a vCPU where there are enough | PE in an SMP build |
-//! | chunk, array, index | migratable state, its collection, its name in it | chare-array element |
-//! | seed | a chunk that was spawned and has not started: any rank may start it | seed (Charm++), GLB task |
-//! | message | a value of the one typed enum of an array | entry-method call |
-//! | window | the time between two looks of rank 0 at the costs of chunks, while they run: the default | LB period of MetaLB |
-//! | sync, phase | `at_sync` ... `resume`; the interval between two syncs, or a window | AtSync, ResumeFromSync |
-//! | snapshot, strategy, assignment | measurements -> policy -> the new placement | LDStats, strategy, LBMigrateMsg |
-//! | pool, iteration, policy | independent work by index; the rule that hands out ranges of it | loop, task bag; scheduler |
-//! | unit, share, division | data that is divided; the part of a worker; which worker has which part | row, block, distribution |
-//! | step, job, part | a superstep; a worker's units in it; their result | iteration, task, contribution |
-//! | copy | the same job on another worker, which drops it when it is finished | replica |
+//! | chunk, array, index | migratable state; a collection of chunks; the key of a chunk in it | chare-array element |
+//! | seed | a spawned chunk that has not started: any rank may start it | seed (Charm++), GLB task |
+//! | message | a value of the message type of an array, sent to a chunk | entry-method call |
+//! | window | the time between two measurements of chunks while they run (the default) | LB period of MetaLB |
+//! | sync, phase | the point at which chunks may migrate; the time between two syncs, or a window | AtSync, ResumeFromSync |
+//! | snapshot, strategy, assignment | the measurements; the policy; the new placement | LDStats, strategy, LBMigrateMsg |
+//! | pool, iteration, policy | independent work by index; one index; the rule that hands out ranges | loop, task bag; scheduler |
+//! | unit, share, division | a piece of the data; the units of a worker; the split of all units | row, block, distribution |
+//! | step, job, part | a superstep; a worker's units in a step; the result of a job | iteration, task, contribution |
+//! | copy | the same job on a second worker; the slower worker drops it | replica |
 //! | ticks | CPU time x relative vCPU speed: work, independent of where it ran | `t_i * f_p` |
 //!
 //! # Code map
 //!
-//! Each shape of program has its folder. `arrays` and `pools` have the user's interface (`api`), state machines without
-//! threads, clocks or sockets (`core`), and threads, or one thread and a seed (`exec`). `supersteps` is a layer on
-//! arrays. Below them `run` starts ranks of any shape, `transport` moves their packets without knowing them, `trace`
-//! records, `measure` reads the machine. Policies are in the crate `lb_strategies`, which knows nothing of this one.
-//! `ARCHITECTURE.md` in the repository has the map, the five hops from `send` to `receive`, and the invariants.
-//! `docs/architecture` has a page for each large mechanism, and `docs/decisions` has the decisions with their reasons.
+//! Each shape of program has its folder. `arrays` and `pools` have the user's interface (`api`), protocols without
+//! threads or sockets (`core`), and their execution by threads or by a seed (`exec`). `supersteps` is a layer on
+//! arrays. Below them, `run` starts the ranks, `transport` moves packets, `trace` records, and `measure` reads the
+//! machine. Policies are in the crate `lb_strategies`. `ARCHITECTURE.md` in the repository has the map, the five hops
+//! from `send` to `receive`, and the invariants. `docs/architecture` has a page per large mechanism, and
+//! `docs/decisions` has the decisions.
 
 mod arrays;
 pub mod checkpoint;

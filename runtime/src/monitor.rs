@@ -1,23 +1,23 @@
-//! Tells how a run is doing while it runs: a page of figures by HTTP, for `caribou top`, Prometheus and people with `curl`.
+//! Serves the state of a run by HTTP while it runs, for `caribou top`, Prometheus and people with `curl`.
 //!
-//! | `GET` | answers |
+//! | `GET` | answer |
 //! |---|---|
 //! | `/status` | a [`Status`] as JSON |
-//! | `/metrics` | the same figures in Prometheus' text format |
+//! | `/metrics` | the same figures in the text format of Prometheus |
 //! | `/` | the list of pages |
 //!
 //! `POST /resize/N` with [`RESIZE_HEADER`] makes the first N ranks the active ones, for `caribou resize`.
 //!
-//! One thread serves all connections and sleeps while no client asks. Figures are collected on request, at most four
-//! times a second. The number of connections, their time and their bytes are bounded: no client can block the program or
-//! fill its memory. So the server is our own: `tiny_http` takes a thread per connection, reads lines of any length, waits
-//! without limit and cannot be joined.
+//! One thread serves all connections, and sleeps while there are no requests. Figures are collected on request, at most
+//! four times per second. The number of connections, their time and their bytes are bounded, so no client can block the
+//! program or fill its memory. `tiny_http` is not used, because it takes a thread per connection, reads lines of any
+//! length, waits without limit and cannot be joined.
 //!
-//! There is no password. So the server listens on loopback unless told otherwise, and resizes a run on loopback only. No
+//! There is no password. By default the server therefore listens on loopback, and it resizes a run on loopback only. No
 //! other request changes a run.
 //!
-//! Layers, each of which uses only the ones before it: figures (`status`), Prometheus' format (`metrics`), requests and
-//! answers (`page`), sockets (`listen`, `server`).
+//! Layers, each of which uses only earlier ones: figures (`status`), the format of Prometheus (`metrics`), requests and
+//! answers (`http`), sockets (`listen`, `server`).
 
 mod http;
 mod listen;
@@ -36,25 +36,25 @@ pub use status::{KindStatus, RankStatus, RunningStatus, SCHEMA, Status, WorkerSt
 use crate::Error;
 use crate::ids::Rank;
 
-/// The server of one process; stops when dropped.
+/// The server of one process, which stops when dropped.
 pub(crate) struct Monitor {
     address: SocketAddr,
-    /// The server stops when this end goes.
+    /// The server stops when this end of the connection is dropped.
     wake: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Collects the figures. Called by the monitor's thread, so it takes locks that workers hold for short times only.
+/// Collects the figures. The monitor's thread calls this, and takes only locks that workers hold for short times.
 pub(crate) type Collect = Arc<dyn Fn() -> Status + Send + Sync>;
 
-/// Asks the run for a number of active ranks; the error says why it is refused.
+/// Requests a number of active ranks. The error is the reason for a refusal.
 pub(crate) type Resize = Arc<dyn Fn(u32) -> Result<(), String> + Send + Sync>;
 
 impl Monitor {
-    /// Listens on `address`: `HOST:PORT`, `:PORT` or `PORT`. Without a host that is loopback; port 0 is any free one.
+    /// Listens on `address`: `HOST:PORT`, `:PORT` or `PORT`. Without a host this is loopback; port 0 is any free port.
     ///
     /// # Errors
-    /// [`Error::Config`] if that is no address, or not one that this process may listen on.
+    /// [`Error::Config`] if the address is invalid, or this process may not listen on it.
     pub(crate) fn start(
         address: &str,
         rank: Rank,
@@ -75,18 +75,18 @@ impl Monitor {
         Ok(Monitor { address, wake: Some(wake), thread: Some(thread) })
     }
 
-    /// The address where it listens.
+    /// The address on which the server listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
 impl Drop for Monitor {
-    /// Waits for the server's thread, which leaves at once.
+    /// Stops the server's thread, and waits for it.
     fn drop(&mut self) {
         drop(self.wake.take());
         if let Some(thread) = self.thread.take() {
-            // A panic while figures were collected is on standard error.
+            // A panic during the collection of figures was printed on standard error.
             let _ = thread.join();
         }
     }

@@ -1,15 +1,15 @@
-//! Notices: the cloud takes the machine back soon, or a signal asks the run to end. A run that makes checkpoints and is
-//! given notice saves its state, and ends with [`Error::Interrupted`](crate::Error::Interrupted).
+//! Listens for notices that the run must end soon: signals, or a cloud that takes the machine back. A run that makes
+//! checkpoints then saves its state, and ends with [`Error::Interrupted`](crate::Error::Interrupted).
 //!
 //! | source | gives notice |
 //! |---|---|
-//! | `signals` | at SIGTERM and SIGUSR1 to the process |
-//! | `spot` | when the metadata service of the cloud says so, if [`Config::spot`] names one |
+//! | `signals` | at SIGTERM or SIGUSR1 to the process |
+//! | `spot` | when the metadata service of the cloud announces it, if [`Config::spot`] names a service |
 //!
 //! Only the first notice counts, from any source. A metadata service can also advise to leave the machine: the run then
 //! makes a checkpoint, and goes on.
 //!
-//! One rank of each process has a [`Listener`], which wakes it. The rank then takes the notice and tells rank 0.
+//! One rank of each process has a [`Listener`], which wakes the rank. The rank passes the notice to rank 0.
 
 mod signals;
 mod spot;
@@ -24,7 +24,7 @@ use crate::ids::{ROOT, Rank};
 use crate::launch::{self, Launch};
 use crate::warn::warn;
 
-/// A line for the user: notice was given, by the source and to the rank that this names.
+/// A line for the user about a notice; `by` names its source and the rank that got it.
 pub(crate) fn notice_line(by: &str) -> String {
     format!("{by}: the run saves its state and ends, once what its workers execute now has ended")
 }
@@ -33,12 +33,12 @@ pub(crate) fn notice_line(by: &str) -> String {
 #[derive(Debug)]
 pub(crate) struct Listener {
     notification: Arc<Notification>,
-    /// Ends with the listener.
+    /// Stopped with the listener.
     _watcher: Option<Watcher>,
 }
 
 impl Listener {
-    /// Listens from now on where this rank does so for its process, and calls `wake` when notice or advice is given. A
+    /// Starts a listener, if this rank listens for its process. The listener calls `wake` at a notice or advice. A
     /// simulated run gets no notices. Warns of a source that does not work.
     pub(crate) fn of_rank(
         rank: Rank,
@@ -51,7 +51,7 @@ impl Listener {
 
     fn new(rank: Rank, config: &Config, wake: Box<dyn Fn() + Send + Sync>) -> Listener {
         let notification = Arc::new(Notification::new(rank, wake));
-        // The service is of the machine, and answers only so often.
+        // One process per machine polls the service, because the service limits the number of requests.
         let asks = config.launch() == Launch::Alone || launch::is_first_of_host();
         let spot = if asks { config.spot.clone() } else { Spot::none() };
         let started = Watcher::start(&spot, notification.clone());
@@ -65,24 +65,24 @@ impl Listener {
         Listener { notification, _watcher: watcher }
     }
 
-    /// True while there is a notice or advice to take.
+    /// True while a notice or advice was not taken.
     pub(crate) fn has_any(&self) -> bool {
         let Notification { is_given, is_advised, .. } = &*self.notification;
         is_given.load(Ordering::Acquire) || is_advised.load(Ordering::Acquire)
     }
 
-    /// The source of the notice, with the rank that got it, once.
+    /// Takes the notice: its source, and the rank that got it.
     pub(crate) fn take(&self) -> Option<String> {
         self.notification.take()
     }
 
-    /// True once for each advice to leave the machine: a checkpoint is due.
+    /// Takes an advice to leave the machine, after which a checkpoint is due. True once per advice.
     pub(crate) fn take_advice(&self) -> bool {
         self.notification.is_advised.swap(false, Ordering::AcqRel)
     }
 }
 
-/// The state shared by the sources of notices and the listening rank.
+/// The state that the sources of notices share with the listening rank.
 struct Notification {
     rank: Rank,
     /// The source of the first notice, with the rank.
@@ -100,8 +100,8 @@ impl Notification {
         Notification { rank, notice: OnceLock::new(), is_given, is_advised, wake }
     }
 
-    /// The process was given notice. Tells the user at once, since handlers and iterations may take long to end; of other ranks
-    /// rank 0 does so.
+    /// Gives notice to the process. Rank 0 warns the user at once, because handlers and iterations may take long to
+    /// end. (It also warns of the notices of other ranks.)
     fn give(&self, by: String) {
         if self.begin_with(by) {
             (self.wake)();
@@ -111,7 +111,7 @@ impl Notification {
         }
     }
 
-    /// The same before the run has begun. True if this is the first notice.
+    /// Gives notice before the run has begun. True if this is the first notice.
     fn begin_with(&self, by: String) -> bool {
         let is_first = self.notice.set(by).is_ok();
         if is_first {

@@ -1,4 +1,4 @@
-//! Panics of user code, as the error of a run has them.
+//! Turns a panic of user code into the [`Error`] that ends the run.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -12,16 +12,16 @@ pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".into())
 }
 
-/// A panic with the activity that it interrupted.
+/// A panic with the activity during which it happened.
 struct PanicContext {
     doing: String,
     panic: String,
 }
 
-/// Calls user code, and adds `doing` to its panic: this layer knows the purpose of the call better than the ones below.
+/// Calls user code and adds `doing` to its panic, because layers below do not have the purpose of the call.
 pub(crate) fn with_panic_context<T>(doing: impl FnOnce() -> String, call: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        // Printed already, with its place.
+        // The panic hook has printed the panic and its place.
         resume_unwind(Box::new(PanicContext { doing: doing(), panic: panic_message(&*panic) }))
     })
 }

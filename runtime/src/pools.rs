@@ -1,10 +1,10 @@
 //! Pools of iterations: independent work by index, handed out in ranges. Start one with [`pool()`](crate::pool()).
 //!
-//! The iterations fill an [`Accumulator`]; ready ones are numbers, tuples, [`Collected`], [`Histogram`], and extremes such as
-//! [`Max`] and [`Smallest`].
+//! Each worker collects its results in an [`Accumulator`]. Numbers, tuples, [`Collected`], [`Histogram`], and extremes
+//! such as [`Max`] and [`Smallest`] are accumulators.
 //!
-//! In the source, `api` is the user's interface. `core` is one rank's state machine, without threads or clocks. `exec` is
-//! its threads, or one thread and a seed.
+//! In the source, `api` is the user's interface. `core` has packets and saved state, without threads or clocks. `exec`
+//! runs the pool, in threads or in one thread by a seed.
 
 pub(crate) mod api;
 pub(crate) mod core;

@@ -1,4 +1,4 @@
-//! Starts a run of any shape of program: its ranks as threads of this process, or this process as one of the ranks.
+//! Starts a run of any shape of program, with its ranks as threads of this process or as processes of a job.
 
 pub(crate) mod context;
 #[cfg(feature = "mpi")]
@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::launch::{self, Launch};
 use crate::warn::warn;
 
-/// A finished run: its report, and the figures of each rank, in rank order.
+/// The report of a finished run, and the figures of each rank, in rank order.
 pub(crate) type Finished<S> = (RunReport, Vec<<S as Shape>::Figures>);
 
 /// Runs a program with the ranks that the configuration and the launcher prescribe.
@@ -35,7 +35,7 @@ pub(crate) fn run_shape<S: Shape>(config: &Config, shape: &S) -> Result<Finished
     }
 }
 
-/// Warns that this process runs without the others that the launcher started: their settings may differ.
+/// Warns that this process runs without the other processes of the launcher, whose settings may differ.
 fn warn_of_others(found: Launch) {
     static TOLD: Once = Once::new();
     if let Launch::Together { process, processes: processes @ 2.. } = found {
@@ -73,11 +73,11 @@ fn run_process<S: Shape>(
 }
 
 impl Launch {
-    /// Ends the whole job because this process will not take part in it, for example if its options are wrong. Call it
-    /// before the process ends. Otherwise the others may wait forever for it to start MPI.
+    /// Ends the whole job because this process will not take part in it, for example if its options are wrong. Must be
+    /// called before the process ends, because the other processes may otherwise wait forever for it to start MPI.
     ///
-    /// `complaint` goes to standard error, from one process where all of them have one; the job ends with `code`. Does
-    /// nothing for a process by itself, without the `mpi` feature, and once a run has started MPI.
+    /// One process prints `complaint` on standard error, and the job ends with exit code `code`. Does nothing for a
+    /// process by itself, without the `mpi` feature, and after a run has started MPI.
     pub fn refuse(&self, complaint: &str, code: u8) {
         #[cfg(feature = "mpi")]
         if let Launch::Together { process, .. } = *self {

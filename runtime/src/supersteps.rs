@@ -1,20 +1,20 @@
-//! Programs in supersteps (BSP): steps on divisible data, each of which ends when all workers have finished it. Start one
-//! with [`supersteps()`](crate::supersteps()).
+//! Programs in supersteps (BSP): steps on divisible data, each of which ends when all workers have finished it. Start
+//! one with [`supersteps()`](crate::supersteps()).
 //!
-//! A layer on arrays. The share of a worker is a chunk that never migrates, and shares exchange messages of chunks. So
-//! arrays provide simulation by seed, MPI, traces and exactly-once delivery.
+//! Supersteps are a layer on arrays. The *share* of a worker (its part of the data) is a chunk that never migrates, and
+//! shares exchange messages of chunks. So arrays provide simulation by seed, MPI, traces and exactly-once delivery.
 //!
-//! | module | part |
+//! | module | content |
 //! |---|---|
-//! | `api` | what users write; `program` calls it |
-//! | `share` | one share, its states and rules; `root` adds the duties of the first share |
-//! | `units`, `jobs` | the data of a share: its units; the jobs of a step |
-//! | `step`, `compute` | begins and ends the steps of a share; computes its jobs |
+//! | `api`, `program` | the trait that users implement; its calls, with the data common to all shares of a process |
+//! | `share`, `root` | a share with its states and rules; the additional state of the first share |
+//! | `units`, `jobs` | the units that a share holds; the jobs of a step |
+//! | `step`, `compute` | begin and end of the steps of a share; the computation of its jobs |
 //! | `messages` | the messages between shares |
-//! | `edges`, `exchange`, `redistribution` | boundary data of units, parts of all shares, units on their way to a new worker |
+//! | `edges`, `exchange`, `redistribution` | exchange of boundary data, and of parts; moves of units to new workers |
 //! | `measure` | the measurement of a share in a step |
-//! | `checkpoint` | saves the state between two steps, and restarts from it |
-//! | `run`, `report` | starts a run; its report |
+//! | `checkpoint` | checkpoints of the state between two steps, and restarts |
+//! | `run`, `report` | the start of a run; its report |
 
 pub(crate) mod api;
 mod checkpoint;

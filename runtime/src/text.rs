@@ -1,24 +1,24 @@
-//! Words for people.
+//! Formats counts and names of types for messages to people.
 
-/// A number of things, for people.
+/// A count with the singular or plural of what is counted.
 pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// The number of active ranks has changed, of `all` ranks.
+/// The message that the number of active ranks has changed, with the number of `all` ranks.
 pub(crate) fn resized(active: usize, all: usize, before: usize) -> String {
     let ranks = counted(all, "rank", "ranks");
     format!("{active} of {ranks} are active from now on, before it was {before}")
 }
 
-/// A type's own name, without its path and its generic arguments.
+/// A type's name, without its path and its generic arguments.
 pub(crate) fn short_type_name<T: ?Sized>() -> &'static str {
     let path = std::any::type_name::<T>();
     let plain = path.split('<').next().unwrap_or(path);
     plain.rsplit("::").next().unwrap_or(plain)
 }
 
-/// A type's whole name, without paths.
+/// A type's name with its generic arguments, without paths.
 pub(crate) fn type_name_without_paths<T: ?Sized>() -> String {
     let mut parts: Vec<&str> = std::any::type_name::<T>().split("::").collect();
     let last = parts.pop().unwrap_or_default();

@@ -1,17 +1,17 @@
-//! The trace of a run: recorded while it runs, and written to files.
+//! Records what happens in a run, and writes it to files if requested (a *trace*).
 //!
-//! | always | on request (`CARIBOU_TRACE`) |
+//! | always recorded | on request (`CARIBOU_TRACE`) |
 //! |---|---|
 //! | a bounded [`Profile`] of each worker: time by message kind and state, in bins | every [`Event`] of every worker |
-//! | a [`Sample`] of each rank at every sync | a [`Look`] at other processes where much time was lost |
+//! | a [`Sample`] of each rank at syncs | a [`Look`] at other processes where much time was lost |
 //! | a [`SyncReport`] of each sync, on rank 0 | |
 //! | the [`RunRecord`] | a [`StepRecord`] of each step of a program in supersteps, on rank 0 |
 //!
-//! On request both are written, one file per rank, block by block. Memory is bounded, and a run that dies leaves the
-//! blocks written before. The package `trace-reader` reads it; `caribou trace` shows it.
+//! On request both columns are written, one file per rank, block by block. Memory is bounded, and a run that dies
+//! leaves the blocks that it has written. The package `trace-reader` reads traces, and `caribou trace` shows them.
 //!
-//! Layers, each of which uses only the ones before it: data (`event`, `records`, `profile`), events as bytes
-//! ([`encoding`]), blocks and checksums ([`block`]), files ([`Writer`]).
+//! Layers, each of which uses only earlier ones: data (`event`, `records`, `profile`), events as bytes ([`encoding`]),
+//! blocks and checksums ([`block`]), files ([`Writer`]).
 
 pub(crate) mod activity_board;
 pub mod block;
@@ -39,6 +39,6 @@ pub use steps::{StepRecord, StepWorker, StepsSoFar};
 pub use syncs::{SyncReport, SyncTotals};
 pub use writer::{Writer, file_name};
 
-/// The longest run that a trace can hold: 104 days. Below it sums over some thousand workers do not overflow, and times
-/// are whole numbers even as `f64`.
+/// The longest run that a trace can hold: 104 days. Up to this time, sums over some thousand workers do not overflow,
+/// and times are exact as `f64`.
 pub const TIME_MAX_NS: u64 = 1 << 53;

@@ -1,11 +1,11 @@
-//! Lines for the person who started a program: the run went on, or ended well.
+//! Prints warnings and notices for the person who started a program. (A failure that ends a run is an error instead.)
 
 use std::io::{Write, stderr};
 
 use tracing::dispatcher::get_default;
 use tracing::subscriber::NoSubscriber;
 
-/// Warns through `tracing`, and on standard error in a program that has set up no subscriber: silence would be worse.
+/// Warns through `tracing`. In a program without a subscriber, also on standard error, so that the warning is not lost.
 pub(crate) fn warn(text: &str) {
     tracing::warn!("{text}");
     if get_default(|dispatch| dispatch.is::<NoSubscriber>()) {
@@ -13,13 +13,12 @@ pub(crate) fn warn(text: &str) {
     }
 }
 
-/// Tells of a change that the user or the system asked for.
+/// Prints a notice of a change that the user or the system requested.
 pub(crate) fn tell(text: &str) {
     print_line(&format!("caribou: {text}"));
 }
 
-/// A line on standard error, in one piece: other processes may be writing too. If the stream is closed, the line is
-/// dropped.
+/// Prints a line on standard error by a single write, since other processes may write too. Ignores a failure.
 pub(crate) fn print_line(line: &str) {
     let _ = stderr().write_all(format!("{line}\n").as_bytes());
 }

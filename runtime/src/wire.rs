@@ -1,10 +1,9 @@
-//! The encoding of everything that leaves a process. The only file that names bincode, except
-//! [`Message`](lb_strategies::pool::Message), which encodes the messages between the machines of a pool.
+//! Encodes and decodes everything that leaves a process, with bincode 2, little-endian. No other file names bincode,
+//! except [`Message`](lb_strategies::pool::Message), which encodes the messages between the machines of a pool.
 //!
-//! Format: bincode 2, little-endian, in two kinds. In messages between chunks every number is as long as in memory: to
-//! shorten integers takes longer than to copy them. Elsewhere integers have variable length: packets about many chunks
-//! have mostly small numbers. Bulk numeric fields should use [`bulk`](crate::bulk), which writes them as one byte string
-//! at memory speed.
+//! There are two formats. In messages between chunks every number is as long as in memory, because shortening integers
+//! takes longer than copying them. Elsewhere integers have variable length, because packets about many chunks have
+//! mostly small numbers. [`bulk`](crate::bulk) writes fields with many numbers as one byte string, at memory speed.
 
 pub mod bulk;
 mod checked;
@@ -23,7 +22,7 @@ use self::checked::Checked;
 use crate::panics::panic_message;
 use crate::text::short_type_name;
 
-/// A failed encode or decode, in the codec's words.
+/// A failed encode or decode, with the text of the codec.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct WireError(String);
@@ -39,14 +38,14 @@ const MESSAGE: Configuration<LittleEndian, Fixint> = bincode::config::standard()
 /// The format of everything else.
 const COMPACT: Configuration = bincode::config::standard();
 
-/// Encodes a value. Fails where its `Serialize` implementation does.
+/// Encodes a value. Fails if its `Serialize` implementation fails.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
     let mut bytes = Vec::new();
     encode_into(value, &mut bytes)?;
     Ok(bytes)
 }
 
-/// Appends a value's encoding. Of a value that fails, a part may stand there.
+/// Appends a value's encoding to `bytes`. If the encoding fails, part of it may have been appended.
 #[inline]
 pub(crate) fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), WireError> {
     append(value, bytes, COMPACT)
@@ -61,7 +60,7 @@ pub(crate) fn encode_to<T: Serialize>(value: &T, mut out: &mut dyn io::Write) ->
     }
 }
 
-/// The same of a message between chunks.
+/// Appends the encoding of a message between chunks, as [`encode_into`].
 #[inline]
 pub(crate) fn encode_message_into<M: Serialize>(message: &M, bytes: &mut Vec<u8>) -> Result<(), WireError> {
     append(message, bytes, MESSAGE)
@@ -72,14 +71,14 @@ fn append<T: Serialize>(value: &T, bytes: &mut Vec<u8>, format: impl Config) -> 
     bincode::serde::encode_into_writer(value, Append(bytes), format).map_err(|why| WireError(unwritable(why)))
 }
 
-/// The length of a value's encoding, numbers in [`bulk`](crate::bulk) with it; 0 if it fails.
+/// The length of a value's encoding in bytes, with numbers in [`bulk`](crate::bulk); 0 if the encoding fails.
 #[inline]
 pub(crate) fn encoded_bytes<T: Serialize>(value: &T) -> u64 {
     count(value, COMPACT)
 }
 
-/// The same of a message: about the bytes it holds, inside the value or on the heap. For types of known length the
-/// compiler computes the sum. 0 if it fails or panics, which is reported where the message is encoded.
+/// The length of a message's encoding: about the bytes that it holds, inside the value or on the heap. For types of
+/// known length the compiler computes the sum. 0 if the encoding fails or panics, which is reported elsewhere.
 #[inline(always)]
 pub(crate) fn message_bytes<M: Serialize>(message: &M) -> u64 {
     catch_unwind(AssertUnwindSafe(|| count(message, MESSAGE))).unwrap_or(0)
@@ -91,7 +90,7 @@ fn count<T: Serialize>(value: &T, format: impl Config) -> u64 {
     bincode::serde::encode_into_writer(value, &mut count, format).map_or(0, |()| count.0)
 }
 
-/// Lets a value of type `T` be encoded or decoded. This runs user code, so an error names the type.
+/// Encodes or decodes a value of type `T` by `act`. This runs user code, so an error names the type.
 #[inline(always)]
 pub(crate) fn catching<T, R>(
     doing: &str,
@@ -166,7 +165,7 @@ fn take<T: DeserializeOwned>(bytes: &mut &[u8], format: impl Config) -> Result<T
     Ok(value)
 }
 
-/// The reason why a value is not encoded. An error of its `Serialize` is in its own words.
+/// The reason why a value is not encoded. An error of the program's `Serialize` keeps its text.
 #[cold]
 fn unwritable(why: EncodeError) -> String {
     match why {
@@ -175,11 +174,11 @@ fn unwritable(why: EncodeError) -> String {
     }
 }
 
-/// The error of bytes that cannot be read. The cause is nearly always a type whose `Serialize` and `Deserialize` do not
+/// The error of bytes that cannot be decoded. The usual cause is a type whose `Serialize` and `Deserialize` do not
 /// match.
 #[cold]
 fn unreadable(why: DecodeError) -> WireError {
-    // An error of the program's `Deserialize` is in its own words.
+    // An error of the program's `Deserialize` keeps its text.
     let why = match why {
         DecodeError::OtherString(why) => why,
         why => why.to_string(),

@@ -1,4 +1,4 @@
-//! Parts of a checkpoint that a thread of its own writes.
+//! Writes parts of a checkpoint on a separate thread, while the run goes on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -7,12 +7,12 @@ use std::thread::{self, JoinHandle};
 use super::saved::Written;
 use crate::panics::panic_message;
 
-/// How a part of a checkpoint was written.
+/// The outcome of writing a part of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IoOutcome {
-    /// The copy of a rank.
+    /// The file of a rank.
     Written(Result<Written, String>),
-    /// The whole checkpoint, by rank 0: its name, or the reason why it was not completed.
+    /// The whole checkpoint, by rank 0: its name, or why it was not completed.
     Committed(Result<String, String>),
 }
 
@@ -25,12 +25,12 @@ pub(crate) struct Background {
 /// A part of a checkpoint whose writing was started.
 pub(crate) enum Started {
     Runs(Background),
-    /// In virtual time, or because there is no thread to write with.
+    /// In virtual time, or because no thread can be started.
     Ended(IoOutcome),
 }
 
 impl Background {
-    /// Starts a thread that writes, and calls `wake` when it has; in virtual time writes at once. A panic is an error.
+    /// Starts a thread that writes, and then calls `wake`. In virtual time writes at once. A panic becomes an error.
     pub(crate) fn start<T: 'static>(
         is_virtual: bool,
         write: impl FnOnce() -> Result<T, String> + Send + 'static,
@@ -54,24 +54,24 @@ impl Background {
         }
     }
 
-    /// True once it has ended.
+    /// True after the write has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.outcome.get().is_some()
     }
 
-    /// How it ended, if it has.
+    /// The outcome of the write, if it has ended.
     pub(crate) fn outcome(&self) -> Option<IoOutcome> {
         self.outcome.get().cloned()
     }
 
-    /// Waits until it has ended.
+    /// Waits until the write has ended.
     pub(crate) fn join(self) {
-        // It catches its panics.
+        // The thread catches its panics.
         let _ = self.thread.join();
     }
 }
 
-/// Does this; a panic is an error.
+/// Calls `act`. A panic becomes an error.
 pub(crate) fn catching<O>(act: impl FnOnce() -> Result<O, String>) -> Result<O, String> {
     catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| Err(panic_message(&*panic)))
 }

@@ -1,11 +1,11 @@
-//! Compression of the files of ranks: LZ4 frames. Compressing takes less time than a disk of up to 1 GB/s needs to write
-//! the same bytes uncompressed. Blocks that cannot be compressed are stored as they are.
+//! Compresses the files of ranks as LZ4 frames. This takes less time than a disk of up to 1 GB/s needs to write the
+//! bytes uncompressed. Blocks that cannot be compressed are stored as they are.
 
 use std::io::{self, Read, Write};
 
 use lz4_flex::frame::{BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
 
-/// Compresses what `write` writes, in pieces of any length. Returns its length.
+/// Compresses the bytes that `write` writes, in pieces of any length. Returns their length before compression, bytes.
 pub(super) fn pack(
     out: &mut dyn Write,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -17,7 +17,7 @@ pub(super) fn pack(
     Ok(frame.bytes)
 }
 
-/// Decompresses a frame of this content length, bytes. It is an error if the length differs or bytes follow the frame.
+/// Decompresses a frame whose content has `length` bytes. An error if the length differs or bytes follow it.
 pub(super) fn unpack(packed: &[u8], length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(length as usize).map_err(io::Error::other)?;

@@ -1,4 +1,4 @@
-//! Saved checkpoints: the list of a directory, and the content of one.
+//! Reads checkpoints: lists those of a directory, and checks and reads the files of one.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
@@ -15,20 +15,20 @@ use crate::arrays::core::lifecycle::signature::ArraySignature;
 use crate::ids::Rank;
 use crate::text::counted;
 
-/// The version of the files.
+/// The version of the file format.
 const FORMAT: u32 = 4;
 pub(super) const MANIFEST: &str = "manifest";
-/// The last step from which a program in supersteps goes on: none gets there.
+/// The last step from which a program in supersteps can restart. No run gets that far.
 const STEP_MAX: u64 = 1 << 60;
-/// The longest manifest that is read, bytes.
+/// Maximum length of a manifest, bytes.
 const MANIFEST_MAX: u64 = 64 << 20;
 
-/// The file of a rank in a checkpoint.
+/// The lengths and the checksum of a rank's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Written {
     pub(super) bytes: u64,
     crc: u32,
-    /// Length of its content before it was compressed, bytes; 0 of a file that is not.
+    /// Length of the content before compression, bytes; 0 if the file is not compressed.
     pub(super) content: u64,
 }
 
@@ -39,7 +39,7 @@ impl Written {
     }
 }
 
-/// Writes a file, and computes its length and checksum.
+/// Computes the length and checksum of the bytes that it passes to `out`.
 pub(super) struct Checksummed<W> {
     out: W,
     bytes: u64,
@@ -70,22 +70,22 @@ impl<W: Write> Write for Checksummed<W> {
     }
 }
 
-/// What a checkpoint describes, with the lengths and checksums of its files.
+/// The description of a checkpoint, with the lengths and checksums of its files.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub(crate) content: Content,
     /// The number of the run in its process, from 0.
     pub(crate) run: u32,
-    /// Settings of the program that a restart must have as well, by name.
+    /// Settings of the program that must be equal at a restart, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) program: Vec<(String, String)>,
-    /// By rank.
+    /// The files by rank.
     pub(crate) files: Vec<Written>,
-    /// Time from the start of the run, with the time of the runs that it went on from, ns.
+    /// Time since the start of the run, plus the time of earlier runs from which the run was restarted, ns.
     pub(crate) elapsed_ns: u64,
 }
 
-/// The program that a checkpoint is of, as far as a restart compares it.
+/// The program of a checkpoint, as a restart compares it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Content {
     Arrays(Vec<ArraySignature>),
@@ -100,12 +100,12 @@ impl Default for Content {
 }
 
 impl Content {
-    /// The kind of thing that has a file of its own.
+    /// What each file belongs to: a worker or a rank.
     pub(super) fn writer(&self) -> &'static str {
         if matches!(self, Content::Supersteps(_)) { "worker" } else { "rank" }
     }
 
-    /// For people, a line for each array.
+    /// The content as text for people, one line per array.
     fn lines(&self) -> Vec<String> {
         match self {
             Content::Arrays(arrays) => {
@@ -119,16 +119,16 @@ impl Content {
     }
 }
 
-/// A pool, as far as a restart compares it.
+/// A pool, as a restart compares it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PoolSignature {
     pub(crate) iterations: u64,
-    /// The name of the type that is accumulated.
+    /// The name of the accumulated type.
     pub(crate) accumulated: String,
 }
 
 impl PoolSignature {
-    /// For people.
+    /// The pool as text for people.
     pub(crate) fn text(&self) -> String {
         format!("a pool of {} iterations that accumulates `{}`", self.iterations, self.accumulated)
     }
@@ -142,16 +142,16 @@ pub(crate) struct SuperstepsState {
     pub(crate) program: String,
     pub(crate) unit: String,
     pub(crate) shared: String,
-    /// Tells whether steps change units: only then are they saved.
+    /// True if steps change units. Only then are units saved.
     pub(crate) changes: bool,
-    /// The step that follows.
+    /// The next step.
     pub(crate) step: u64,
     /// Number of units in each file.
     pub(crate) shares: Vec<u64>,
 }
 
 impl SuperstepsState {
-    /// Tells whether the other is of the same program, in any step.
+    /// Tells whether the other state is of the same program, in any step.
     pub(crate) fn is_of_same(&self, other: &SuperstepsState) -> bool {
         let program = |state: &SuperstepsState| {
             let SuperstepsState { units, program, unit, shared, changes, .. } = state.clone();
@@ -160,7 +160,7 @@ impl SuperstepsState {
         program(self) == program(other)
     }
 
-    /// The units of each file.
+    /// The range of units in each file.
     pub(crate) fn files(&self) -> Vec<Range<u64>> {
         let end = |end: &mut u64, units: &u64| {
             let begin = std::mem::replace(end, end.saturating_add(*units));
@@ -169,7 +169,7 @@ impl SuperstepsState {
         self.shares.iter().scan(0, end).collect()
     }
 
-    /// For people.
+    /// The state as text for people.
     pub(crate) fn text(&self) -> String {
         let SuperstepsState { units, program, unit, shared, .. } = self;
         let step =
@@ -179,7 +179,7 @@ impl SuperstepsState {
 }
 
 impl Manifest {
-    /// The same with the files of all ranks, or the first reason why one was not written.
+    /// This manifest with the files of all ranks, or the first reason why a file was not written.
     pub(super) fn with_files(
         self,
         mut written: Vec<(Rank, Result<Written, String>)>,
@@ -194,7 +194,7 @@ impl Manifest {
     }
 }
 
-/// A manifest as it is in its file.
+/// A manifest as its file has it.
 #[derive(Serialize, Deserialize)]
 struct Versioned<M> {
     format: u32,
@@ -204,7 +204,7 @@ struct Versioned<M> {
 }
 
 impl Manifest {
-    /// The content of its file, as this version writes it: a line of JSON, and the checksum of that line.
+    /// The content of the manifest's file: a line of JSON, and the checksum of that line.
     pub(super) fn text(&self) -> serde_json::Result<Vec<u8>> {
         let caribou = env!("CARGO_PKG_VERSION").to_owned();
         let line = serde_json::to_vec(&Versioned { format: FORMAT, caribou, manifest: self })?;
@@ -213,12 +213,12 @@ impl Manifest {
     }
 }
 
-/// The line after a line of JSON: its checksum.
+/// The second line of a manifest: the checksum of its first line.
 fn checksum_line(line: &[u8]) -> Vec<u8> {
     format!("{}\n", crc32fast::hash(line)).into_bytes()
 }
 
-/// A complete checkpoint. Its files are read, and found damaged, one by one.
+/// A complete checkpoint. Damage to its files is found when they are read.
 ///
 /// ```
 /// use caribou::checkpoint::Saved;
@@ -235,7 +235,7 @@ impl Saved {
     /// The checkpoint in this directory, such as `checkpoints/000007`.
     ///
     /// # Errors
-    /// It has no manifest that this version can read. The text names the file.
+    /// If the checkpoint has no manifest that this version can read. The text names the file.
     pub fn open(path: impl Into<PathBuf>) -> Result<Saved, String> {
         let path = path.into();
         let damaged = |why: &dyn std::fmt::Display| format!("{}: {why}", path.join(MANIFEST).display());
@@ -269,13 +269,13 @@ impl Saved {
         Ok(Saved { path, manifest })
     }
 
-    /// The error where it is of another program than `this`.
+    /// The error that the checkpoint is of another program than `this`.
     pub(crate) fn of_another(&self, this: &str) -> String {
         let its = self.content().join(", ");
         format!("{} is of another program: {its}; this is {this}", self.path.display())
     }
 
-    /// Checks that the program had these settings. The error names the first that differs.
+    /// Checks that the program of the checkpoint had these settings. The error names the first difference.
     pub(crate) fn check_program(&self, settings: &[(String, String)]) -> Result<(), String> {
         let path = self.path.display();
         let value = |settings: &[(String, String)], name: &str| {
@@ -303,44 +303,44 @@ impl Saved {
         Ok(())
     }
 
-    /// Its directory.
+    /// The directory of the checkpoint.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Number of its files: one of each rank that wrote it, or of each worker of a program in supersteps.
+    /// Number of files: one per rank that wrote the checkpoint, or per worker of a program in supersteps.
     pub fn files(&self) -> usize {
         self.manifest.files.len()
     }
 
-    /// The ranks or workers that wrote it, as in *3 ranks*.
+    /// The number of ranks or workers that wrote the checkpoint, as in *3 ranks*.
     pub fn writers(&self) -> String {
         let writer = self.manifest.content.writer();
         counted(self.files(), writer, &format!("{writer}s"))
     }
 
-    /// Length of the files of all ranks, bytes.
+    /// Total length of the files of all ranks, bytes.
     pub fn bytes(&self) -> u64 {
         self.manifest.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
     }
 
-    /// Time from the start of the run that wrote it, with the time of the runs that it went on from.
+    /// Time since the start of the run that wrote the checkpoint, plus that of runs that it continued.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.manifest.elapsed_ns)
     }
 
-    /// The settings of the program that a restart compares, by name ([`Config::saved_with`](crate::Config::saved_with)).
+    /// Settings of the program that a restart compares, by name ([`Config::saved_with`](crate::Config::saved_with)).
     pub fn settings(&self) -> &[(String, String)] {
         &self.manifest.program
     }
 
-    /// Its content: a line for each array, with its first number of chunks and their types; or one line for a pool or a
+    /// The content: one line per array, with its initial number of chunks and their types, or one line for a pool or a
     /// program in supersteps.
     pub fn content(&self) -> Vec<String> {
         self.manifest.content.lines()
     }
 
-    /// The line on the checkpoint of a restart.
+    /// The line that a restart prints about the checkpoint.
     pub(crate) fn announcement(&self) -> String {
         let (path, elapsed) = (self.path.display(), self.elapsed());
         let step = match &self.manifest.content {
@@ -354,12 +354,12 @@ impl Saved {
     /// Reads all files, one after the other.
     ///
     /// # Errors
-    /// A file is not what was written. The text names the first such file.
+    /// If a file is not as it was written. The text names the first such file.
     pub fn verify(&self) -> Result<(), String> {
         (0..self.files()).try_for_each(|rank| self.packed_file(rank).map(drop))
     }
 
-    /// The file that the rank has written.
+    /// The content of a rank's file.
     pub(crate) fn file(&self, rank: usize) -> Result<Vec<u8>, String> {
         let packed = self.packed_file(rank)?;
         let length = self.manifest.files[rank].content;
@@ -370,7 +370,7 @@ impl Saved {
         self.path.join(format!("rank-{rank}"))
     }
 
-    /// The file of a rank, which is as it was written.
+    /// The bytes of a rank's file, after a check that they are as written.
     fn packed_file(&self, rank: usize) -> Result<Vec<u8>, String> {
         let (path, written) = (self.path_of(rank), self.manifest.files[rank]);
         let bytes = read_up_to(&path, written.bytes).map_err(|why| format!("{}: {why}", path.display()))?;
@@ -381,7 +381,7 @@ impl Saved {
     }
 }
 
-/// The complete checkpoints of a directory, newest first. None if there is no such directory.
+/// The complete checkpoints of a directory, newest first. Empty if the directory does not exist.
 ///
 /// ```
 /// assert!(caribou::checkpoint::list("nowhere").is_empty());
@@ -390,8 +390,8 @@ pub fn list(dir: impl AsRef<Path>) -> Vec<PathBuf> {
     complete(dir.as_ref()).into_iter().map(|(_, path)| path).collect()
 }
 
-/// The checkpoint that a restart begins from: the newest of a directory, or the directory itself if it is one. All ranks have
-/// to begin from the same, so none falls back to an older one.
+/// The checkpoint of a restart: the newest of a directory, or the directory itself if it is a checkpoint. All ranks
+/// must restart from the same checkpoint, so no rank falls back to an older one.
 pub(crate) fn chosen(dir: &Path) -> Result<PathBuf, String> {
     if [MANIFEST, "rank-0"].iter().any(|name| dir.join(name).exists()) {
         return Ok(dir.to_owned());
@@ -402,7 +402,7 @@ pub(crate) fn chosen(dir: &Path) -> Result<PathBuf, String> {
     newest.ok_or_else(|| format!("{} has no complete checkpoint", dir.display()))
 }
 
-/// Makes sure that this is a directory.
+/// Checks that a path is a directory.
 pub(super) fn check_directory(path: &Path) -> Result<(), String> {
     let name = path.display();
     match fs::metadata(path) {
@@ -425,7 +425,7 @@ pub(crate) fn newest_whole(dir: &Path) -> (Option<PathBuf>, Vec<String>) {
     (None, damaged)
 }
 
-/// Adds to the fault of a checkpoint the offer of an older one that is whole. Reads the older one.
+/// Adds to the fault of a checkpoint the name of an older one that is undamaged. Reads the older one.
 pub(crate) fn offering_older(path: &Path, why: String) -> String {
     let (parent, newest) = (path.parent().unwrap_or(path), number_of(path).unwrap_or(0));
     let mut older = complete(parent).into_iter().filter(|&(number, _)| number < newest);
@@ -443,8 +443,8 @@ fn number_of(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.parse().ok()
 }
 
-/// The checkpoints of a directory: their numbers, and whether they have been completed. A directory of the user may be
-/// named like one, but has no file of a checkpoint.
+/// The checkpoints of a directory: their numbers, and whether they were completed. A user's directory with such a name
+/// does not count, because it has no file of a checkpoint.
 pub(super) fn entries(dir: &Path) -> Vec<(u64, bool)> {
     let mut all = numbered(dir);
     all.retain(|&(number, is_whole)| {
@@ -458,7 +458,7 @@ pub(super) fn entries(dir: &Path) -> Vec<(u64, bool)> {
     all
 }
 
-/// The entries named like a checkpoint: the number, and whether the name has no `.partial`.
+/// The entries whose names are those of checkpoints: the number, and whether the name lacks `.partial`.
 pub(super) fn numbered(dir: &Path) -> Vec<(u64, bool)> {
     let number = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
@@ -473,7 +473,7 @@ pub(super) fn numbered(dir: &Path) -> Vec<(u64, bool)> {
     fs::read_dir(dir).into_iter().flatten().flatten().filter_map(number).collect()
 }
 
-/// The numbers and paths of the checkpoints of a directory that have been completed, newest first.
+/// The numbers and paths of the completed checkpoints of a directory, newest first.
 pub(super) fn complete(dir: &Path) -> Vec<(u64, PathBuf)> {
     let mut numbers: Vec<u64> =
         entries(dir).into_iter().filter_map(|(number, is_whole)| is_whole.then_some(number)).collect();
@@ -481,8 +481,8 @@ pub(super) fn complete(dir: &Path) -> Vec<(u64, PathBuf)> {
     numbers.into_iter().map(|number| (number, path_of(dir, number))).collect()
 }
 
-/// Reads a file of at most `most` bytes; the length is checked before memory is taken. A pipe in its place does not block
-/// the run.
+/// Reads a file of at most `most` bytes. The length is checked before memory is allocated. A pipe in place of the file
+/// does not block the run.
 fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
     let metadata = file.metadata()?;
@@ -516,10 +516,10 @@ mod tests {
         for number in 1..=3 {
             make(&store, number, [b"first", &[number as u8]]);
         }
-        // One that was being written when the run died.
+        // A checkpoint that was being written when the run died.
         store.write_rank(4, Rank(0), |out| out.write_all(b"half")).expect("it can be written");
         assert_eq!(next_number(&dir), 5);
-        // Directories of the user are left alone.
+        // Directories of the user are ignored.
         for name in ["7", "202411", "notes"] {
             fs::create_dir(dir.join(name)).expect("it can be made");
         }

@@ -1,18 +1,18 @@
-//! The schedule of checkpoints, as rank 0 keeps it.
+//! Decides on rank 0 when the next checkpoint is due.
 
 use crate::error::Error;
 use crate::notice::notice_line;
 
-/// When rank 0 makes the next checkpoint, and the one that it makes now.
+/// The time and number of the next checkpoint, and the state of the one in progress.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     every_ns: u64,
     next_ns: u64,
     /// The number of the next checkpoint.
     pub(crate) number: u64,
-    /// True until the present checkpoint is committed.
+    /// True until the current checkpoint is committed.
     in_progress: bool,
-    /// The program has asked for another while this one is made.
+    /// The program has requested another checkpoint during the current one.
     asked_again: bool,
     /// The notice to end, and the rank whose process got it.
     pub(crate) notice: Option<String>,
@@ -23,7 +23,7 @@ impl Schedule {
         Schedule { every_ns, next_ns: every_ns, number, in_progress: false, asked_again: false, notice: None }
     }
 
-    /// The time at which a checkpoint is due, ns since the run began; none while one is being made.
+    /// The time at which a checkpoint is due, ns since the run began; none during a checkpoint.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         (!self.in_progress && self.next_ns < u64::MAX).then_some(self.next_ns)
     }
@@ -37,35 +37,35 @@ impl Schedule {
         self.in_progress = true;
     }
 
-    /// The program asks for a checkpoint: one is due now, or when the present one is complete.
+    /// Handles a request for a checkpoint: one is due now, or when the current one is complete.
     pub(crate) fn ask(&mut self) {
         if self.next_ns < u64::MAX {
             (self.next_ns, self.asked_again) = (0, self.in_progress);
         }
     }
 
-    /// The run is to end: the next checkpoint is due now, and the last. One that is in progress will do.
+    /// Handles a notice to end: a last checkpoint is due now, unless one is in progress, which is then the last.
     pub(crate) fn give_notice(&mut self, by: String) {
         self.next_ns = 0;
         self.notice.get_or_insert(by);
     }
 
-    /// The same, by another process. Returns a line for the user at the first notice.
+    /// Handles a notice to end from another process. Returns a line for the user at the first notice.
     pub(crate) fn pass_on_notice(&mut self, by: String) -> Option<String> {
         let line = self.notice.is_none().then(|| notice_line(&by));
         self.give_notice(by);
         line
     }
 
-    /// No checkpoint can be made of this program.
+    /// Ends all checkpoints, because the program cannot be saved.
     pub(crate) fn give_up(&mut self) {
         (self.in_progress, self.next_ns) = (false, u64::MAX);
     }
 
-    /// The present checkpoint is complete, and has this name, or was not made. Returns a line for the user, if there is one.
+    /// Ends the current checkpoint, which has this name or was not made. Returns a line for the user, if there is one.
     ///
     /// # Errors
-    /// The run was told to end: it was the last one.
+    /// If a notice was given, so that this checkpoint was the last and the run ends.
     pub(crate) fn committed(
         &mut self,
         checkpoint: Result<String, String>,

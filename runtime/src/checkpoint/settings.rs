@@ -1,4 +1,4 @@
-//! Settings: where and how often checkpoints are written.
+//! The settings of checkpoints: their directory, their interval, and how many are kept.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const EXPECTED: &str = "expected DIR[,every=TIME][,keep=COUNT], TIME a whole number of ms, s, m or h, as in checkpoints,every=10m,keep=3";
 
-/// The directory and the interval of checkpoints.
+/// The directory and the interval of checkpoints, and how many are kept.
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,12 +24,12 @@ pub struct Settings {
     pub(crate) run: u32,
     /// Settings of the program, by name.
     pub(crate) program: Vec<(String, String)>,
-    /// The time of the runs that this one goes on from; none if it begins anew.
+    /// The time of earlier runs from which this run was restarted, ns; none if it begins anew.
     pub(crate) elapsed_before_ns: Option<u64>,
 }
 
 impl Settings {
-    /// A checkpoint every 10 minutes in this directory, which is made if it does not exist; the last 3 are kept.
+    /// Checkpoints every 10 minutes in this directory, which is created if necessary. The last 3 are kept.
     pub fn new(dir: impl Into<PathBuf>) -> Settings {
         let (dir, every, keep) = (dir.into(), Duration::from_secs(600), 3);
         Settings { dir, every, keep, run: 0, program: Vec::new(), elapsed_before_ns: None }
@@ -77,7 +77,7 @@ impl FromStr for Settings {
     }
 }
 
-/// A number with a unit: ms, s, m or h; of at least 1 ms.
+/// Parses a number with a unit, ms, s, m or h. The time must be at least 1 ms.
 fn parse_time(text: &str) -> Option<Duration> {
     let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
     let (number, ms) = units.iter().find_map(|(unit, ms)| Some((text.strip_suffix(unit)?, ms)))?;

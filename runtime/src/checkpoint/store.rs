@@ -1,4 +1,4 @@
-//! The store: the directory that a run writes its checkpoints to.
+//! The store of a run's checkpoints: a directory that the run locks, writes to and cleans up.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -17,23 +17,23 @@ use crate::ids::{ROOT, Rank};
 use crate::warn::warn;
 
 const LOCK: &str = "lock";
-/// A file that is there from the beginning of a run until it has its result.
+/// A file that exists from the beginning of a run until the run has its result.
 const UNFINISHED: &str = "unfinished";
-/// Smaller pieces of a file are written together.
+/// Bytes of a file that are written together.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// The directory of a run's checkpoints.
 #[derive(Debug)]
 pub(crate) struct Store {
     settings: Settings,
-    /// On rank 0: the number of the run's first checkpoint; else 0.
+    /// On rank 0, the number of the run's first checkpoint; 0 on other ranks.
     first_number: u64,
-    /// On rank 0: held for as long as the run writes there.
+    /// On rank 0, the lock that is held while the run writes to the directory.
     lock: Option<Mutex<File>>,
 }
 
 impl Store {
-    /// Makes the directory if it does not exist. Rank 0 makes sure that no other run writes there.
+    /// Creates the directory if necessary. Rank 0 makes sure that no other run writes to it.
     pub(crate) fn new(settings: &Settings, rank: Rank) -> Result<Store, String> {
         let dir = &settings.dir;
         if dir.exists() {
@@ -48,13 +48,13 @@ impl Store {
         let lock = Some(Mutex::new(lock(dir)?));
         mark_unfinished(dir)?;
         let store = Store { first_number: next_number(dir), settings, lock };
-        // They take room. A process of the run that has left them may still write there: their numbers are not used again.
+        // Frees their space. Their numbers are not used again: a late process of that run may write there.
         store.remove_partial(u64::MAX);
         store.warn_of_another_run();
         Ok(store)
     }
 
-    /// The first run of a process begins anew: warns if it will remove the checkpoints of another.
+    /// Warns if the first run of a process begins anew, so that it will remove the checkpoints of another run.
     fn warn_of_another_run(&self) {
         let Settings { dir, run, elapsed_before_ns, .. } = &self.settings;
         if *run == 0 && elapsed_before_ns.is_none() && !complete(dir).is_empty() {
@@ -65,7 +65,7 @@ impl Store {
         }
     }
 
-    /// Rank 0: makes sure that no other run writes to the directory, which may have been removed meanwhile, and made anew.
+    /// On rank 0: locks the directory again if it was removed and created anew, so that no other run writes to it.
     fn keep_lock(&self) -> Result<(), String> {
         let Some(held) = &self.lock else { return Ok(()) };
         let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +75,7 @@ impl Store {
         Ok(())
     }
 
-    /// Rank 0: the number of the run's first checkpoint.
+    /// On rank 0: the number of the run's first checkpoint.
     pub(crate) fn first_number(&self) -> u64 {
         self.first_number
     }
@@ -108,7 +108,7 @@ impl Store {
         write_file().map_err(|why| format!("{} cannot be written: {why}", path.display()))
     }
 
-    /// All ranks have written their files: completes the checkpoint, and removes old ones. Returns its name.
+    /// Completes a checkpoint whose files are all written, and removes old ones. Returns its name.
     fn commit(&self, number: u64, manifest: Manifest) -> Result<String, String> {
         let Settings { dir, keep: _, every: _, run, program, elapsed_before_ns } = &self.settings;
         let elapsed_ns = elapsed_before_ns.unwrap_or(0).saturating_add(manifest.elapsed_ns);
@@ -138,8 +138,8 @@ impl Store {
         Ok(whole.display().to_string())
     }
 
-    /// All ranks have written their files or have failed: completes the checkpoint, or removes its remains. Returns its
-    /// name, or the reason why it was not made.
+    /// Completes a checkpoint after all ranks have written their files, or removes its remains if a rank has failed.
+    /// Returns its name, or why it was not made.
     pub(crate) fn complete(
         &self,
         number: u64,
@@ -160,21 +160,21 @@ impl Store {
 
     /// Removes the remains of a checkpoint that failed.
     fn abandon(&self, number: u64) {
-        // One that cannot be removed does no harm: it is not whole.
+        // Remains that cannot be removed do no harm, because they do not count as a checkpoint.
         let _ = fs::remove_dir_all(self.partial(number));
     }
 
     fn remove_old(&self, newest: u64) {
         self.remove_partial(newest);
         for (number, path) in complete(&self.settings.dir).into_iter().skip(self.settings.keep as usize) {
-            // One of which a part is removed is not taken for damaged.
+            // Renamed first, so that a partly removed checkpoint does not count as damaged.
             if fs::rename(path, self.partial(number)).is_ok() {
                 self.abandon(number);
             }
         }
     }
 
-    /// Removes checkpoints before this one that were not completed.
+    /// Removes incomplete checkpoints before this number.
     fn remove_partial(&self, before: u64) {
         let partial = entries(&self.settings.dir)
             .into_iter()
@@ -183,7 +183,7 @@ impl Store {
     }
 }
 
-/// The run has ended: the checkpoint that it was making is not completed.
+/// Removes the checkpoint that was being made, because the run has ended.
 impl Drop for Store {
     fn drop(&mut self) {
         if self.lock.is_some() && self.keep_lock().is_ok() {
@@ -192,7 +192,7 @@ impl Drop for Store {
     }
 }
 
-/// Marks the directory of a run that begins. A disk without room is no reason not to begin.
+/// Marks the directory of a run that begins. If the disk is full, the run begins without the mark.
 fn mark_unfinished(dir: &Path) -> Result<(), String> {
     let path = dir.join(UNFINISHED);
     match create_new(&path) {
@@ -203,7 +203,7 @@ fn mark_unfinished(dir: &Path) -> Result<(), String> {
     }
 }
 
-/// Tells whether a run that writes to this directory has no result yet: it goes on, or has ended early.
+/// Tells whether the last run that wrote to this directory has no result: it still runs, or has ended early.
 ///
 /// ```
 /// assert!(!caribou::checkpoint::is_unfinished("nowhere"));
@@ -212,43 +212,43 @@ pub fn is_unfinished(dir: impl AsRef<Path>) -> bool {
     dir.as_ref().join(UNFINISHED).exists()
 }
 
-/// The run that wrote to this directory has its result.
+/// Removes the mark of the directory, because the run has its result.
 pub(crate) fn finish(dir: &Path) {
-    // A directory that was removed meanwhile has no mark.
+    // Fails for a directory that was removed meanwhile.
     let _ = fs::remove_file(dir.join(UNFINISHED));
 }
 
-/// A number that no checkpoint of the directory has.
+/// The number after those of all checkpoints of the directory.
 pub(super) fn next_number(dir: &Path) -> u64 {
     let newest = numbered(dir).into_iter().map(|(number, _)| number).max();
     newest.map_or(1, |number| number + 1)
 }
 
-/// From now on writing beyond the limit of files (`ulimit -f`) fails, and does not end the process.
+/// Makes writing beyond the limit of file sizes (`ulimit -f`) fail, instead of ending the process.
 fn survive_file_size_limit() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Without a handler the process ends, as it does by default.
+        // Without the handler the process ends, as by default.
         let _ = signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default());
     });
 }
 
-/// Makes a directory that only its owner can read, and its parents.
+/// Creates a directory that only its owner can read, and its parents.
 fn make_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Tells whether this file has this path.
+/// Tells whether `path` names this open file.
 fn is_at(file: &File, path: &Path) -> bool {
     let place = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let (its, there) = (file.metadata().map(place), fs::symlink_metadata(path).map(place));
     its.ok().zip(there.ok()).is_some_and(|(its, there)| its == there)
 }
 
-/// Locks the directory for as long as the file is open.
+/// Locks the directory until the returned file is closed.
 fn lock(dir: &Path) -> Result<File, String> {
     let fault = |why: &dyn std::fmt::Display| format!("{} cannot be locked: {why}", dir.join(LOCK).display());
-    // No link is followed, and a pipe in its place does not make the run wait.
+    // Follows no link, and does not wait if the file is a pipe.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
@@ -270,7 +270,7 @@ fn lock(dir: &Path) -> Result<File, String> {
     }
 }
 
-/// Creates a file that only its owner can read. A file or a link of that name is replaced, and no link is followed.
+/// Creates a file that only its owner can read. Replaces a file or a link of that name, and follows no link.
 fn create_new(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
@@ -279,7 +279,7 @@ fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Writes a new file to the disk. A file or a link of that name is replaced, and no link is followed.
+/// Writes a new file to the disk. Replaces a file or a link of that name, and follows no link.
 fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<Written> {
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, Checksummed::new(create_new(path)?));
     write(&mut out)?;

@@ -1,4 +1,4 @@
-//! The strategy of a run, and the strategies that can be selected by name.
+//! The strategy of a run, and the tables from which it is selected by name.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,19 +16,19 @@ use crate::error::Error;
 use crate::panics::panic_message;
 use crate::warn::warn;
 
-/// The chosen strategy; each is for one shape of program.
+/// The chosen strategy, for one shape of program.
 #[derive(Clone)]
 enum Chosen {
-    /// Each shape of program has its default.
+    /// The default of each shape of program.
     Default,
     Arrays(Arc<dyn Strategy>),
     Pools(Arc<dyn PoolStrategy>),
     Supersteps(Arc<dyn SuperstepStrategy>),
-    /// None of them: the user asks for the list.
+    /// No strategy: the user requested the list.
     Help,
 }
 
-/// The name that asks for the list of strategies.
+/// The name that requests the list of strategies.
 const HELP: &str = "help";
 
 /// The chosen strategy, and the tables to choose from.
@@ -78,8 +78,8 @@ impl Balancing {
 }
 
 impl Config {
-    /// The balancing strategy by name, with parameters: `"refine,tolerance=0.05"`. With `"help"` no run begins: it fails
-    /// with the text of [`lb_help`](Self::lb_help).
+    /// Selects the balancing strategy by name, with parameters: `"refine,tolerance=0.05"`. With `"help"` the run does
+    /// not begin, and fails with the text of [`lb_help`](Self::lb_help).
     pub fn lb(mut self, spec: &str) -> Result<Config, Error> {
         self.lb.check_registered()?;
         let made = if spec.trim() == HELP {
@@ -97,9 +97,9 @@ impl Config {
         Ok(self)
     }
 
-    /// Registers a strategy of your own, so that [`lb`](Self::lb) and `CARIBOU_LB` know its name. The name takes
-    /// precedence over one of ours. Read the environment afterwards, by [`with_env`](Self::with_env). It refuses a name
-    /// of several words, of two strategies of yours, or of a policy for pools; `lb` does so too. See
+    /// Registers a strategy of your own, so that [`lb`](Self::lb) and `CARIBOU_LB` accept its name. The name takes
+    /// precedence over a built-in one. Read the environment afterwards, by [`with_env`](Self::with_env). That call and
+    /// `lb` refuse a name of several words, a name used twice, and the name of a policy for pools. See
     /// [`lb`](mod@crate::lb) for an example.
     #[must_use]
     pub fn register_strategy(mut self, entry: Entry<dyn Strategy>) -> Config {
@@ -107,14 +107,14 @@ impl Config {
         self
     }
 
-    /// The same for a policy of your own for pools.
+    /// Registers a policy of your own for pools, as [`register_strategy`](Self::register_strategy).
     #[must_use]
     pub fn register_pool_strategy(mut self, entry: Entry<dyn PoolStrategy>) -> Config {
         self.lb.pools.register(entry);
         self
     }
 
-    /// The same for a policy of your own for programs in supersteps.
+    /// Registers a policy of your own for supersteps, as [`register_strategy`](Self::register_strategy).
     #[must_use]
     pub fn register_superstep_strategy(mut self, entry: Entry<dyn SuperstepStrategy>) -> Config {
         self.lb.supersteps.register(entry);
@@ -160,19 +160,19 @@ impl Config {
         format!("for {programs}, as NAME[,KEY=VALUE]...; without one it is {default}:\n\n{table}")
     }
 
-    /// Tells whether [`lb`](Self::lb) or `CARIBOU_LB` asked for [`lb_help`](Self::lb_help) instead of a strategy.
+    /// Tells whether [`lb`](Self::lb) or `CARIBOU_LB` requested [`lb_help`](Self::lb_help) instead of a strategy.
     pub fn asks_lb_help(&self) -> bool {
         matches!(self.lb.chosen, Chosen::Help)
     }
 
-    /// Checks that programs of this shape can be run: the strategy is one for them, or none was chosen, and the numbers of
-    /// ranks and workers make sense.
+    /// Checks that programs of this shape can run with this configuration: the strategy is for the shape, or the
+    /// default, and the numbers of ranks and workers are valid.
     ///
     /// # Errors
-    /// [`Error::Config`], with the strategies that are for this shape, or the number.
+    /// [`Error::Config`], with the strategies for this shape, or the wrong number.
     pub fn check_shape(&self, shape: Shape) -> Result<(), Error> {
         let (ranks, workers) = match shape {
-            // Of a simulated array each has one.
+            // A simulated rank of arrays has one worker.
             Shape::Arrays | Shape::Supersteps if self.simulate.is_some() => (self.rank_count(), 1),
             Shape::Arrays | Shape::Supersteps => (self.rank_count(), self.worker_count()),
             Shape::Pools => self.pool_size(),
@@ -191,7 +191,7 @@ impl Config {
         }
     }
 
-    /// Warns of old names of parameters, in one process.
+    /// Warns of former names of parameters, in one process only.
     fn warn_of(&self, renamed: impl Iterator<Item = Renamed>) {
         if self.launch().speaks() {
             renamed.for_each(|renamed| warn(&renamed.to_string()));
@@ -231,8 +231,7 @@ impl Config {
     }
 }
 
-/// A strategy with its terms, which were asked for before the run. It may be the user's own, and panic: in the middle of
-/// a sync it is asked for assignments only.
+/// A strategy with its terms, read once before the run. A user's `terms` may panic, so a sync calls only `assign`.
 struct StrategyWithTerms {
     strategy: Arc<dyn Strategy>,
     terms: Terms,

@@ -1,4 +1,4 @@
-//! The checkpoint that a run goes on from.
+//! Chooses the checkpoint from which a run is restarted.
 
 use std::cmp::Ordering;
 use std::fs;
@@ -13,14 +13,14 @@ use crate::error::Error;
 use crate::warn::{print_line, warn};
 
 impl Config {
-    /// As [`restart`](Self::restart), for a process with several runs. The run that wrote the checkpoint goes on. Earlier
-    /// runs are made again, without checkpoints; later ones begin.
+    /// As [`restart`](Self::restart), for a process with several runs. The run that wrote the checkpoint is restarted.
+    /// Earlier runs are repeated without checkpoints, and later runs begin anew.
     pub(super) fn restart_process(self, dir: impl Into<PathBuf>) -> Config {
         Config { restarts_process: true, ..self.restart(dir) }
     }
 
-    /// The same with the checkpoint that a restart begins from. To be called once for each run of the process that makes
-    /// checkpoints or goes on from one.
+    /// This configuration, with the checkpoint from which the run is restarted. Must be called once for each run of the
+    /// process that makes checkpoints or is restarted.
     pub(crate) fn with_chosen_checkpoint(&self) -> Result<Config, Error> {
         static RUNS: AtomicU32 = AtomicU32::new(0);
         self.warn_of_spot();
@@ -36,20 +36,20 @@ impl Config {
         let config = Config { checkpoint, restart, ..self.clone() };
         let mut config = if config.restarts_process { config.of_run(run)? } else { config };
         if let (Some(settings), Some(path)) = (&mut config.checkpoint, &config.restart) {
-            // A faulty manifest is reported when the ranks read it.
+            // If the manifest cannot be read, the ranks report the error later.
             settings.elapsed_before_ns = Some(Saved::open(path).map_or(0, |saved| saved.manifest.elapsed_ns));
         }
         Ok(config)
     }
 
-    /// The run has its result. Of several processes the first one marks that.
+    /// Marks that the run has its result. In a job only the first process does this.
     pub(crate) fn finish_checkpoints(&self) {
         if let Some(settings) = self.checkpoint.as_ref().filter(|_| self.launch().speaks()) {
             finish(&settings.dir);
         }
     }
 
-    /// Warns once of a metadata service that is not asked, since the run makes no checkpoints.
+    /// Warns once that the metadata service is not polled, because the run makes no checkpoints.
     fn warn_of_spot(&self) {
         static TOLD: Once = Once::new();
         let would_be_asked = !self.spot.is_none() && self.simulate.is_none();
@@ -60,7 +60,7 @@ impl Config {
         }
     }
 
-    /// The checkpoint that this setting of a restart means; none if the run begins anew.
+    /// The checkpoint that the setting `dir` of a restart names; none if the run begins anew.
     fn chosen(&self, dir: &Path) -> Result<Option<PathBuf>, String> {
         match &self.checkpoint {
             _ if dir != Path::new("auto") => chosen(dir).map(Some),
@@ -69,8 +69,8 @@ impl Config {
         }
     }
 
-    /// The newest undamaged checkpoint of a directory; none if there is no checkpoint. Tells the user of damaged ones. It
-    /// fails if all are damaged or the directory cannot be read: a run that began anew would remove checkpoints that may
+    /// The newest undamaged checkpoint of a directory; none if there is no checkpoint. Warns of damaged checkpoints.
+    /// Fails if all are damaged or the directory cannot be read, because a new run would remove checkpoints that could
     /// be repaired.
     fn newest_whole(&self, dir: &Path) -> Result<Option<PathBuf>, String> {
         if let Err(why) = fs::read_dir(dir)
@@ -101,7 +101,7 @@ impl Config {
         Ok(whole)
     }
 
-    /// The configuration of the run with this number in the process, which may differ from the number in the checkpoint.
+    /// The configuration of run number `run` of the process, compared with the run of the checkpoint.
     fn of_run(self, run: u32) -> Result<Config, Error> {
         let Some(path) = &self.restart else { return Ok(self) };
         let saved = Saved::open(path).map_err(|why| wrong("CARIBOU_RESTART", offering_older(path, why)))?;
@@ -120,7 +120,7 @@ impl Config {
         })
     }
 
-    /// The description of a program, with the checkpoint that it goes on from.
+    /// The description of a program, with the checkpoint of its restart.
     pub(crate) fn going_on(&self, program: String) -> String {
         match &self.restart {
             Some(checkpoint) => format!("{program} that goes on from {}", checkpoint.display()),

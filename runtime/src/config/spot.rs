@@ -1,10 +1,10 @@
-//! The clouds whose metadata services tell a run that they take its machine back.
+//! The setting of the cloud whose metadata service announces that it takes the machine back.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-/// A cloud that takes spot instances back with notice.
+/// A cloud that takes spot instances back, after a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cloud {
     /// Amazon EC2: two minutes of notice.
@@ -16,7 +16,7 @@ pub enum Cloud {
 }
 
 impl Cloud {
-    /// All of them.
+    /// All clouds.
     pub const ALL: [Cloud; 3] = [Cloud::Aws, Cloud::Gcp, Cloud::Azure];
 
     fn name(self) -> &'static str {
@@ -28,7 +28,7 @@ impl Cloud {
     }
 }
 
-/// The metadata service that a run with checkpoints asks whether its machine is taken back. By default none.
+/// The metadata service that a run with checkpoints polls for the notice. By default none.
 ///
 /// ```
 /// use caribou::config::{Cloud, Spot};
@@ -38,14 +38,14 @@ impl Cloud {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spot {
-    /// Of several the first that answers.
+    /// If there are several, the first one that answers is used.
     pub(crate) clouds: Vec<Cloud>,
-    /// The address of the service, if it is not the cloud's.
+    /// The address of the service, if it differs from the cloud's.
     pub(crate) address: Option<SocketAddr>,
 }
 
 impl Spot {
-    /// No service is asked.
+    /// No service is polled.
     #[must_use]
     pub fn none() -> Spot {
         Spot::default()
@@ -63,7 +63,7 @@ impl Spot {
         Spot { clouds: Cloud::ALL.to_vec(), address: None }
     }
 
-    /// The same at another address, for tests.
+    /// The same service at another address, for tests.
     #[must_use]
     pub fn at(self, address: SocketAddr) -> Spot {
         Spot { address: Some(address), ..self }
@@ -109,7 +109,7 @@ impl FromStr for Spot {
     }
 }
 
-/// An address by number: a name would have to be looked up, which can take longer than the end of a run may wait.
+/// Parses a numeric address. A name would need a lookup, which can take longer than the end of a run may wait.
 fn parse_address(url: &str) -> Option<SocketAddr> {
     let url = url.strip_prefix("http://")?;
     url.strip_suffix('/').unwrap_or(url).parse().ok().filter(|address: &SocketAddr| address.port() > 0)

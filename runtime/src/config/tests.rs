@@ -19,7 +19,7 @@ fn every_documented_variable_is_understood() {
 #[test]
 fn a_default_that_is_a_value_is_the_default() {
     let values = VARIABLES.iter().filter(|variable| set(variable.name, variable.default).is_ok());
-    // `unset` would be the name of a directory, or a host.
+    // `unset` would be accepted as a directory or a host.
     let values: Vec<_> = values.filter(|variable| variable.default != "unset").collect();
     assert_eq!(values.len(), 15, "{values:?}");
     assert_eq!(Config::default().balanced(), Period::Auto);
@@ -65,7 +65,7 @@ fn a_strategy_is_registered_under_a_name_that_selects_it_alone() {
             names.iter().fold(Config::default(), |config, name| config.register_strategy(named(name)));
         config.changed_by([]).map_err(|error| error.to_string())
     };
-    // It may take the place of one of ours.
+    // It may replace a built-in one.
     assert!(registered(&["mine", "refine"]).is_ok());
     for (names, why) in [
         (&["mine", "mine"][..], "two strategies"),

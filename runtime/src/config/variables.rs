@@ -1,4 +1,4 @@
-//! The variables of the environment: a row each. The environment itself is read in [`Config::with_env`] alone.
+//! The table of environment variables, one row each. Only [`Config::with_env`] reads the environment itself.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use crate::error::Error;
 /// One variable of the environment.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
-    /// Its name.
+    /// The name of the variable.
     pub name: &'static str,
-    /// Its default, for people.
+    /// The default, for people.
     pub default: &'static str,
-    /// Its effect.
+    /// The effect.
     pub meaning: &'static str,
-    /// A value that changes something.
+    /// A value other than the default.
     pub example: &'static str,
-    /// Changes a configuration by a value, or says what was expected.
+    /// Applies a value to a configuration, or returns what was expected.
     set: fn(Config, &str) -> Result<Config, String>,
 }
 
@@ -41,14 +41,14 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_LB",
         default: "refine; of a pool leases; of supersteps des",
-        meaning: "balancing strategy, with parameters: refine,tolerance=0.05; `help` instead lists those for the program",
+        meaning: "the balancing strategy or policy with its parameters, as in refine,tolerance=0.05; `help` lists those for the program",
         example: "greedy",
         set: |config, value| config.lb(value).map_err(reason),
     },
     Variable {
         name: "CARIBOU_LB_PERIOD",
         default: "auto",
-        meaning: "of arrays: when chunks are balanced: auto: while they run, when it is likely to pay; a time such as 100ms, 1us to 3600s: while they run, measured once in it and decided at most once in 40ms; a number: at syncs, with that many steps between two, for programs that ask sync_due, 0 for never",
+        meaning: "of arrays: when chunks are balanced. auto: while they run, when that is likely to pay. A time from 1us to 3600s: while they run, measured once in it, decided at most once in 40ms. A number: at syncs, that many steps apart, in programs that call sync_due; 0: never",
         example: "7",
         set: |config, value| Ok(config.balance(value.parse()?)),
     },
@@ -62,7 +62,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_LB_REPORTS",
         default: "off",
-        meaning: "of arrays: keep what each sync was decided from, for `caribou balance --trace`: on, off",
+        meaning: "of arrays: keep the measurements that each sync was decided from, for `caribou balance --trace`: on, off",
         example: "on",
         set: |config, value| Ok(config.lb_reports(parse_choice(value, &ON_OFF)?)),
     },
@@ -85,7 +85,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_BACKGROUND",
         default: "auto",
-        meaning: "source of the background load O_p: auto, schedstat, procstat, off",
+        meaning: "source of O_p, the time that other processes take, for strategies with background=additive: auto, schedstat, procstat, off",
         example: "procstat",
         set: |config, value| Ok(config.background(parse_choice(value, &BACKGROUND)?)),
     },
@@ -101,7 +101,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_MAIL_LIMIT",
         default: "65536",
-        meaning: "of chunks, also of supersteps: KiB of messages that may wait on a rank before those that send to it wait",
+        meaning: "of arrays and supersteps: KiB of messages that may wait on a rank before chunks that send to it wait",
         example: "1024",
         set: |config, value| Ok(config.mail_limit(parse_integer(value, 1)? << 10)),
     },
@@ -122,7 +122,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_TRACE",
         default: "unset",
-        meaning: "a directory: record what happens there, each run in run-1, run-2, ..., after those that are there; `caribou trace` shows it",
+        meaning: "a directory: record each run there, in run-1, run-2, ..., after those that exist; `caribou trace` shows it",
         example: "traces",
         set: |config, value| Ok(config.trace(value)),
     },
@@ -150,42 +150,42 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_MONITOR",
         default: "unset",
-        meaning: "HOST:PORT or PORT: tell there how the run is doing; `caribou top` shows it, `caribou resize` shrinks or expands the run; rank R of several processes adds R",
+        meaning: "HOST:PORT or PORT: serve the state of the run there; `caribou top` shows it, `caribou resize` shrinks or expands the run. Rank R of several processes adds R to PORT",
         example: "9977",
         set: |config, value| Ok(config.monitor(value.trim())),
     },
     Variable {
         name: "CARIBOU_WATCHDOG",
         default: "10",
-        meaning: "seconds until a warning names a handler that has not returned, a pool whose workers all wait, a rank 0 of chunks that waits for other processes, or (three seconds later) a stopped process. A run that has failed waits as long for processes that do not answer. 0 for never",
+        meaning: "seconds until a warning names a handler that has not returned, a pool whose workers all wait, or a rank 0 that waits for other processes; 3 seconds later a stopped process. A failed run waits as long for processes that do not answer. 0: never",
         example: "60",
         set: |config, value| Ok(config.watchdog(Duration::from_secs(parse_integer(value, 0)?))),
     },
     Variable {
         name: "CARIBOU_CHECKPOINT",
         default: "unset",
-        meaning: "the directory of checkpoints, how often one is made, in ms, s, m or h, and how many are kept: DIR[,every=10m][,keep=3]",
+        meaning: "the directory of checkpoints, the time from one to the next in ms, s, m or h, and how many are kept: DIR[,every=10m][,keep=3]",
         example: "checkpoints,every=1m",
         set: |config, value| Ok(config.checkpoint(value.parse()?)),
     },
     Variable {
         name: "CARIBOU_RESTART",
         default: "unset",
-        meaning: "go on from the newest checkpoint of this directory, or from this one (DIR/000007); auto: from the newest that is not damaged in the directory of CARIBOU_CHECKPOINT, and begin anew if there is none",
+        meaning: "continue from the newest checkpoint of this directory, or from this one (DIR/000007); auto: from the newest undamaged one of CARIBOU_CHECKPOINT, or from the beginning if there is none",
         example: "checkpoints",
         set: |config, value| Ok(config.restart_process(value)),
     },
     Variable {
         name: "CARIBOU_SPOT",
         default: "none",
-        meaning: "the metadata service of the cloud that gives a run with checkpoints notice that its machine is taken back: none, aws, gcp, azure, or auto for the first that answers; elsewhere for tests: aws@http://IP:PORT",
+        meaning: "the cloud whose metadata service tells a run with checkpoints that its machine is taken back: none, aws, gcp, azure, or auto for the first that answers; another address for tests: aws@http://IP:PORT",
         example: "aws",
         set: |config, value| Ok(config.spot(value.parse()?)),
     },
     Variable {
         name: "CARIBOU_SIMULATE",
         default: "unset",
-        meaning: "a seed: run in one thread in virtual time, with random delays, orders and weights of chunks; 4 ranks, of a pool 4 of 2 workers; not recorded",
+        meaning: "a seed: run in one thread in virtual time, with random delays, orders and loads of chunks, on 4 ranks, a pool on 4 of 2 workers; not recorded",
         example: "42",
         set: |config, value| Ok(config.simulate(parse_integer_in(value, 0, u64::MAX)?)),
     },
@@ -203,11 +203,11 @@ const BACKGROUND: [(&str, BackgroundSource); 4] = [
 const PROCESSES: [(&str, Processes); 3] =
     [("auto", Processes::Auto), ("mpi", Processes::Mpi), ("threads", Processes::Threads)];
 
-/// The names of all our variables begin with this.
+/// The prefix of the names of all variables of Caribou.
 pub(super) const PREFIX: &str = "CARIBOU_";
 
 impl Config {
-    /// This configuration, changed by these variables; names of others are passed over, and so is an empty value.
+    /// This configuration, changed by these variables. Names without the prefix and empty values are ignored.
     pub(super) fn changed_by(
         self,
         variables: impl IntoIterator<Item = (String, String)>,
@@ -245,7 +245,7 @@ fn parse_choice<T: Copy>(value: &str, choices: &[(&str, T)]) -> Result<T, String
     })
 }
 
-/// The error without the name of the method that refused: the variable's comes before it.
+/// The text of an error, without the name of the method: the name of the variable is put before it.
 fn reason(error: Error) -> String {
     match error {
         Error::Config { why, .. } => why,
@@ -254,7 +254,7 @@ fn reason(error: Error) -> String {
 }
 
 fn unknown_variable(name: &str) -> Error {
-    // All begin alike: a name is near if what follows is.
+    // All names share the prefix, so only the rest is compared.
     let rest = |name: &'static str| name.trim_start_matches(PREFIX);
     let choice =
         Choice::new(name.trim_start_matches(PREFIX), VARIABLES.iter().map(|variable| rest(variable.name)));

@@ -1,9 +1,9 @@
-//! Handshake: the children of a rank find it, and both ends prove that they belong to the job.
+//! Handshake: connects children of a rank to it, and checks on both ends that the other belongs to the job.
 //!
-//! A rank cannot know by which of its addresses another host reaches it. So it names all of them, and a child tries one
-//! after the other, loopback last. A wrong address may lead to another program: on another host's bridge, or of another job
-//! on the same port. Hence the parent's password, by which a child knows its parent before it sends anything. No names are
-//! resolved.
+//! A rank cannot find out by which of its addresses another host reaches it. So it sends all of them to its children,
+//! and a child tries one after the other, loopback last. A wrong address may lead to another program, on the bridge of
+//! another host or of another job on the same port. The parent therefore sends a password, by which a child recognises
+//! its parent before it sends anything. No names are resolved.
 
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -16,14 +16,14 @@ use super::tree::FAN_OUT;
 use crate::ids::Rank;
 
 const CONNECT_MS_MAX: u64 = 1_000;
-/// A rank sends its password when it has reached its own parent, which may have taken some wrong addresses.
+/// Longest wait for the parent's password, ms: the parent connects to its own parent first.
 const PARENT_PASSWORD_MS_MAX: u64 = 5_000;
-/// Time for which a rank accepts its children.
+/// How long a rank accepts its children, ms.
 const ACCEPT_MS: u64 = 10_000;
-/// Time within which a process that has connected must send the password.
+/// Time within which a process that has connected must send the password, ms.
 const HANDSHAKE_MS_MAX: u64 = 2_000;
 
-/// The message of a rank to its children: the address where it listens, and the passwords of both ends. Not to be logged.
+/// What a rank sends to its children: its port, its addresses, and the passwords of both ends. It must not be logged.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct ContactInfo {
     pub(super) port: u16,
@@ -31,12 +31,12 @@ pub(crate) struct ContactInfo {
     pub(super) secret: Secret,
 }
 
-/// The passwords by which two processes know that they belong to one job.
+/// The passwords by which two processes recognise that they belong to one job.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Secret {
     /// Sent by the owner of the listener on each new connection.
     pub(super) parent_password: u64,
-    /// Sent by its children.
+    /// Sent by the children.
     pub(super) child_password: u64,
 }
 
@@ -49,14 +49,13 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens on a free port of all addresses. The children are to get the [`ContactInfo`].
+    /// Listens on a free port of all addresses. The children must get the [`ContactInfo`].
     pub(crate) fn open() -> io::Result<(Listener, ContactInfo)> {
         // The unspecified address of IPv6 accepts IPv4 too, unless the host has no IPv6.
         let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0))
             .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
         listener.set_nonblocking(true)?;
-        // All children may connect before the first is accepted, and a process that finds the backlog full retries after one
-        // second.
+        // All children may connect before the first is accepted. If the backlog is full, they retry after 1 s.
         rustix::net::listen(&listener, FAN_OUT as i32)?;
         let secret = Secret::new()?;
         let invitation = ContactInfo { port: listener.local_addr()?.port(), addresses: addresses()?, secret };
@@ -100,7 +99,7 @@ impl Hello {
     }
 }
 
-/// This host's addresses, loopback last. Link-local ones mean nothing on another host.
+/// This host's addresses, loopback last, without link-local addresses, which have no meaning on other hosts.
 fn addresses() -> io::Result<Vec<IpAddr>> {
     let mut interfaces = if_addrs::get_if_addrs()?;
     interfaces.retain(|interface| !interface.is_link_local());
@@ -108,7 +107,7 @@ fn addresses() -> io::Result<Vec<IpAddr>> {
     Ok(interfaces.iter().map(if_addrs::Interface::ip).collect())
 }
 
-/// Finds the parent of `rank` and makes `rank` known to it. Tries one address after the other; fails with the last error.
+/// Connects `rank` to its parent. Tries one address after the other; fails with the last error.
 pub(super) fn connect_to_parent(invitation: &ContactInfo, rank: Rank) -> io::Result<Link> {
     let mut failure = Error::new(ErrorKind::NotFound, "it has no address");
     for &address in &invitation.addresses {
@@ -129,8 +128,8 @@ fn connect(address: SocketAddr, secret: Secret, rank: Rank) -> io::Result<Link> 
     if u64::from_le_bytes(countersign) != secret.parent_password {
         return Err(Error::new(ErrorKind::InvalidData, "another program listens on its port"));
     }
-    // This is the parent. Once it has read the password it takes the end of the connection for a death, so from here on only
-    // the parent gives up. If it dies or its host vanishes, the wait ends.
+    // This is the parent. After it has read the password, it takes the end of the connection for a death. So from here
+    // on only the parent gives up. If the parent dies or its host vanishes, the wait ends.
     stream.set_read_timeout(None)?;
     stream.write_all(&Hello { child_password: secret.child_password, rank }.encode())?;
     let mut welcome = [0; Frame::BYTES];

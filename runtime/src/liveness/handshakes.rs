@@ -1,6 +1,5 @@
-//! Pending connections of a rank: accepts awaited children that send the password, and drops all other connections.
-//!
-//! At most [`ACCEPTED_MAX`] connections are accepted per turn, so that foreign programs delay the thread only for a moment.
+//! Pending connections of a rank: accepts awaited children that send the password, and drops all others. At most
+//! [`ACCEPTED_MAX`] connections are accepted per turn, so that foreign programs delay the thread only for a moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -13,9 +12,9 @@ use super::link::{self, Link};
 use crate::ids::Rank;
 use crate::threads::clock::Clock;
 
-/// Connections accepted in one turn.
+/// Maximum number of connections accepted in one turn.
 const ACCEPTED_MAX: usize = 64;
-/// Connections that may be pending at once, besides one for each awaited rank. Beyond that the oldest is dropped.
+/// Maximum number of pending connections, besides one per awaited rank. Beyond this number the oldest is dropped.
 const UNAUTHENTICATED_MAX: usize = 64;
 
 pub(super) struct Handshakes {
@@ -24,7 +23,7 @@ pub(super) struct Handshakes {
     closes_ns: u64,
     /// Children that have not connected yet.
     awaited: BTreeSet<Rank>,
-    /// In the order of acceptance, which is the order of their deadlines.
+    /// Connections in the order of acceptance, which is the order of their deadlines.
     pending: BTreeMap<u64, PendingConnection>,
     accepted: u64,
 }
@@ -53,14 +52,14 @@ impl Handshakes {
         self.awaited.len()
     }
 
-    /// Drops connections whose handshake took too long. False once the listener is to close.
+    /// Drops connections whose handshake took too long. False when the listener must close.
     pub(super) fn expire(&mut self) -> bool {
         let now_ns = self.clock.now_ns();
         self.pending.retain(|_, knock| now_ns < knock.deadline_ns);
         now_ns < self.closes_ns
     }
 
-    /// Time until [`expire`](Handshakes::expire) has something to do, ns.
+    /// Time until [`expire`](Handshakes::expire) must be called, ns.
     pub(super) fn timeout_ns(&self) -> u64 {
         let first_ns = self.pending.first_key_value().map_or(u64::MAX, |(_, knock)| knock.deadline_ns);
         first_ns.min(self.closes_ns).saturating_sub(self.clock.now_ns())
@@ -71,12 +70,12 @@ impl Handshakes {
         PollFd::new(&self.door.listener, PollFlags::IN)
     }
 
-    /// Ready when a pending connection has bytes to read; each with its number.
+    /// Ready when a pending connection has bytes to read. Each comes with its number.
     pub(super) fn knocking(&self) -> impl Iterator<Item = (u64, PollFd<'_>)> {
         self.pending.iter().map(|(&number, knock)| (number, knock.link.poll_fd()))
     }
 
-    /// Accepts new connections. Fails when no further one can be accepted.
+    /// Accepts new connections. Fails when no further connection can be accepted.
     pub(super) fn accept(&mut self) -> io::Result<()> {
         for _ in 0..ACCEPTED_MAX {
             match self.door.listener.accept() {
@@ -84,7 +83,7 @@ impl Handshakes {
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => break,
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
-                    // Most likely no descriptor is left. Another attempt would fail at once too.
+                    // Most likely no file descriptor is left, so another attempt would fail too.
                     _ => return Err(error),
                 },
             }
@@ -92,7 +91,7 @@ impl Handshakes {
         Ok(())
     }
 
-    /// Sends the password to a new connection and waits for the hello. A connection that cannot be set up is dropped.
+    /// Sends the password to a new connection, which is then pending. Drops a connection that cannot be set up.
     fn admit(&mut self, stream: TcpStream) {
         let Ok(mut link) = link::tune(&stream).and_then(|()| Link::new(stream)) else { return };
         link.send(&self.door.secret.parent_password.to_le_bytes());
@@ -104,8 +103,8 @@ impl Handshakes {
         }
     }
 
-    /// Reads the hello of a pending connection. Returns its link if the rank is awaited and the password right; any other is
-    /// dropped.
+    /// Reads the hello of a pending connection. Returns its link if the rank is awaited and the password is right.
+    /// Otherwise drops the connection.
     pub(super) fn read_hello(&mut self, number: u64) -> Option<(Rank, Link)> {
         let PendingConnection { link, .. } = self.pending.get_mut(&number)?;
         link.flush();

@@ -1,12 +1,12 @@
-//! One connection between a rank and its parent: frames of a fixed size, and no call that blocks.
+//! One connection between a rank and its parent, with frames of a fixed size, and without calls that block.
 //!
-//! | bytes | on the wire | from |
+//! | bytes | content | sender |
 //! |---|---|---|
 //! | 8 | password of the parent | the parent, on each new connection |
 //! | 12 | password of the child, rank | the child |
 //! | 5 | frame: kind, rank | the parent: welcome; then both: a lost rank, a goodbye, ping, pong |
 //!
-//! Numbers are little-endian. This module has the part that both ends share, not the order of the messages.
+//! Numbers are little-endian. This module does not check the order of the messages.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -20,19 +20,19 @@ use super::{LossKind, Lost};
 use crate::ids::Rank;
 use crate::threads::clock::Clock;
 
-/// The kernel probes a connection that was idle for this long.
+/// Idle time after which the kernel probes a connection, s.
 const IDLE_S: u64 = 5;
 const PROBE_INTERVAL_S: u64 = 2;
 const PROBES: u32 = 3;
-/// Time that a leaving process waits for the other ends to close.
+/// How long a leaving process waits for the other ends to close, ns.
 const GOODBYE_NS_MAX: u64 = 200_000_000;
 
-/// A message of the protocol once a rank is known.
+/// A message after the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     /// The receiver is watched from now on.
     Welcome,
-    /// A rank was lost. With the sender itself and [`LossKind::Left`](super::LossKind::Left) it is a goodbye.
+    /// A rank was lost. A loss of the sender with [`LossKind::Left`](super::LossKind::Left) is a goodbye.
     Lost(Lost),
     /// Requests a pong.
     Ping,
@@ -55,7 +55,7 @@ impl Frame {
         [kind, a, b, c, d]
     }
 
-    /// None for bytes that no rank of this job sends.
+    /// None if no rank of this job sends these bytes.
     pub(super) fn decode([kind, a, b, c, d]: [u8; Frame::BYTES]) -> Option<Frame> {
         let rank = Rank(u32::from_le_bytes([a, b, c, d]));
         match kind {
@@ -82,13 +82,13 @@ impl Link {
         Ok(Link { stream, received: Vec::new(), unsent: Vec::new() })
     }
 
-    /// Sends, or queues for [`Link::flush`] the bytes that the other end does not take yet.
+    /// Sends bytes. Queues bytes that the other end cannot take yet, for [`Link::flush`].
     pub(super) fn send(&mut self, bytes: &[u8]) {
         self.unsent.extend_from_slice(bytes);
         self.flush();
     }
 
-    /// Tries again to send the queued bytes. If that fails for good the reading side finds the error.
+    /// Tries again to send queued bytes. If the connection has failed, the reading side finds the error.
     pub(super) fn flush(&mut self) {
         while !self.unsent.is_empty() {
             match self.stream.write(&self.unsent) {
@@ -113,40 +113,40 @@ impl Link {
         }
     }
 
-    /// Takes the first `N` bytes received; none while fewer have come.
+    /// Takes the first `N` received bytes; none if fewer have arrived.
     pub(super) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let bytes = *self.received.first_chunk()?;
         self.received.drain(..N);
         Some(bytes)
     }
 
-    /// Takes the next frame received, if it is complete. `Some(None)` is a malformed one.
+    /// Takes the next received frame, if it is complete. `Some(None)` is a malformed frame.
     pub(super) fn next_frame(&mut self) -> Option<Option<Frame>> {
         self.take().map(Frame::decode)
     }
 
-    /// Ready when there is something to read, an end included, or when queued bytes can be sent.
+    /// Ready when there are bytes or an end to read, or when queued bytes can be sent.
     pub(super) fn poll_fd(&self) -> PollFd<'_> {
         let sends = if self.unsent.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
         PollFd::new(&self.stream, PollFlags::IN | sends)
     }
 }
 
-/// Sets a connection up so that small frames leave at once. A peer whose host has vanished is given up after about 11 s,
-/// whether or not something was sent to it meanwhile.
+/// Sets a connection up so that small frames leave at once. A vanished host is given up after about 11 s, whether or
+/// not bytes were sent to it meanwhile.
 pub(super) fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     sockopt::set_tcp_keepidle(stream, Duration::from_secs(IDLE_S))?;
     sockopt::set_tcp_keepintvl(stream, Duration::from_secs(PROBE_INTERVAL_S))?;
     sockopt::set_tcp_keepcnt(stream, PROBES)?;
     sockopt::set_socket_keepalive(stream, true)?;
-    // Probes pause while sent bytes are not acknowledged; otherwise the kernel retransmits them for 15 minutes.
+    // While sent bytes are not acknowledged, the kernel does not probe, but by default retransmits for 15 minutes.
     #[cfg(target_os = "linux")]
     sockopt::set_tcp_user_timeout(stream, 1000 * (IDLE_S as u32 + PROBES * PROBE_INTERVAL_S as u32))?;
     Ok(())
 }
 
-/// Waits until one of `fds` is ready or `timeout_ns` has passed; may also return for no reason.
+/// Waits until one of `fds` is ready or `timeout_ns` has passed. May also return earlier.
 pub(super) fn wait(fds: &mut [PollFd<'_>], timeout_ns: Option<u64>) {
     let timeout = timeout_ns.map(|timeout_ns| Timespec {
         tv_sec: (timeout_ns / 1_000_000_000) as i64,
@@ -154,13 +154,13 @@ pub(super) fn wait(fds: &mut [PollFd<'_>], timeout_ns: Option<u64>) {
     });
     match poll(fds, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
-        // The kernel has no memory for the list. Retry after a pause.
+        // The kernel has no memory for the list. The caller retries after a pause.
         Err(_) => std::thread::sleep(Duration::from_millis(100)),
     }
 }
 
-/// Sends a goodbye for `rank` on all `links`, and waits a little for the other ends to close. An end that closes first with
-/// unread bytes resets the connection, and the goodbye could be lost.
+/// Sends a goodbye for `rank` on all `links`, and waits for a moment until the other ends close. If this end closed
+/// first with unread bytes, the connection would be reset, and the goodbye could be lost.
 pub(super) fn say_goodbye(mut links: Vec<Link>, rank: Rank) {
     let goodbye = Frame::Lost(Lost { rank, kind: LossKind::Left }).encode();
     for link in &mut links {

@@ -1,27 +1,26 @@
-//! Ping rounds of one rank: which neighbours have an outstanding ping, and which are silent.
-//!
-//! It has no sockets: [`thread`](super::thread) sends the pings. The rules are in [`liveness`](super).
+//! The rounds of pings of one rank: which neighbours have an outstanding ping, and which are silent. This module has no
+//! sockets; [`thread`](super::thread) sends the pings. The rules are in [`liveness`](super).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::PING_TIMEOUT_NS;
 use crate::ids::Rank;
 
-/// A thread that runs this much later than it asked for was stopped itself.
+/// Delay of the thread, ns, from which it counts as having been stopped itself.
 const LATE_NS: u64 = 1_000_000_000;
 
 #[derive(Debug, Default)]
 pub(super) struct PingRounds {
-    /// No other round begins before this time.
+    /// No further round begins before this time.
     busy_until_ns: u64,
-    /// The neighbours with an outstanding ping, and the end of its timeout.
+    /// The neighbours with an outstanding ping, each with the end of its timeout.
     outstanding: BTreeMap<Rank, u64>,
     /// The neighbours that were reported silent.
     silent: BTreeSet<Rank>,
 }
 
 impl PingRounds {
-    /// Begins a round, unless one has just begun. Returns the neighbours to ping: those without an outstanding ping.
+    /// Begins a round, unless one has just begun. Returns the neighbours to ping, those without outstanding ping.
     pub(super) fn begin(&mut self, now_ns: u64, neighbours: impl Iterator<Item = Rank>) -> Vec<Rank> {
         if now_ns < self.busy_until_ns {
             return Vec::new();
@@ -34,7 +33,7 @@ impl PingRounds {
         asked
     }
 
-    /// A neighbour has replied. True if it was silent.
+    /// Handles the reply of a neighbour. True if the neighbour was silent.
     pub(super) fn pong_received(&mut self, rank: Rank) -> bool {
         self.outstanding.remove(&rank);
         self.silent.remove(&rank)
@@ -45,7 +44,7 @@ impl PingRounds {
         self.open().map(|(_, until_ns)| until_ns.saturating_sub(now_ns)).min()
     }
 
-    /// The neighbours whose time is up: they are silent from now on. A call that comes much too late grants them more time.
+    /// The neighbours whose time is up, which are silent from now on. If the call is much too late, extends their time.
     pub(super) fn overdue(&mut self, now_ns: u64) -> Vec<Rank> {
         let overdue: Vec<(Rank, u64)> = self.open().filter(|&(_, until_ns)| until_ns <= now_ns).collect();
         let (late, overdue): (Vec<_>, Vec<_>) =

@@ -1,4 +1,4 @@
-//! Ranks are threads of this process; ranks to be killed or stopped are processes of their own.
+//! Tests of the failure detector. Ranks are threads of this process; ranks that are killed or stopped are processes.
 
 mod trees;
 
@@ -15,12 +15,12 @@ use super::connect::{Hello, Secret};
 use super::*;
 use crate::wire;
 
-/// Long enough for any machine. It is waited for in full only if a test fails.
+/// A time that is long enough for any machine. Only a test that fails waits for all of it.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The variable by which a test gives its child process a rank.
+/// The variable in which a test passes its child process a rank.
 const ROLE: &str = "LIVENESS_TEST_ROLE";
 
-/// A rank of this process and the events that it receives.
+/// A rank of this process, and the events that it receives.
 struct Here {
     liveness: Liveness,
     news: Receiver<PeerEvent>,
@@ -57,7 +57,7 @@ impl Here {
         assert_eq!(self.news.recv_timeout(PATIENCE), Ok(news));
     }
 
-    /// Pings again and again until `other` receives this event: a signal takes effect some time after it was sent.
+    /// Pings repeatedly until `other` receives this event, because a signal takes effect some time after it was sent.
     fn asks_until(&self, other: &Here, news: PeerEvent) {
         let heard = (0..60).find_map(|_| {
             self.liveness.pinger().ping();
@@ -70,7 +70,7 @@ impl Here {
         assert_eq!(self.news.recv_timeout(time), Err(RecvTimeoutError::Timeout));
     }
 
-    /// Leaves; returns the losses that were received and not read.
+    /// Leaves. Returns the losses that were received and not read.
     fn leave(self) -> Vec<Lost> {
         drop(self.liveness);
         let lost = |news| if let PeerEvent::Lost(lost) = news { Some(lost) } else { None };
@@ -84,7 +84,7 @@ fn ear() -> (OnPeerEvent, Receiver<PeerEvent>) {
     (Box::new(move |news| sender.send(news).unwrap_or(())), news)
 }
 
-/// A rank that is a process: this test program, started to run one test only.
+/// A rank that is a process: this test program, started to run a single test.
 struct Process {
     child: Child,
     says: BufReader<std::process::ChildStdout>,
@@ -103,7 +103,7 @@ impl Process {
         Process { child, says }
     }
 
-    /// A rank of `tree` below the one of the contact info. The second result is the new rank's own, if others are below it.
+    /// A rank of `tree` below the rank of the contact info. The second result is the contact info of the new rank.
     fn grow(tree: Tree, rank: u32, parent: Option<&ContactInfo>) -> (Process, Option<ContactInfo>) {
         let parent = parent.map(|invitation| hex(&wire::encode(invitation).unwrap())).unwrap_or_default();
         let Tree { ranks, fan_out } = tree;
@@ -122,7 +122,7 @@ impl Process {
         (process, invitation.unwrap())
     }
 
-    /// The text of the next line after `word`.
+    /// Waits for a line with `word`. Returns the text after it.
     fn waits_for(&mut self, word: &str) -> String {
         let lines = self.says.by_ref().lines().map(Result::unwrap);
         lines.filter_map(|line| Some(line.split_once(word)?.1.to_owned())).next().unwrap()
@@ -164,7 +164,7 @@ fn a_rank_that_is_a_process() {
     let parent: Option<ContactInfo> = wire::decode(&bytes(parent)).ok();
     let _rank = Here::start(tree, rank, parent.as_ref(), door).unwrap();
     println!("joined");
-    // Lives no longer than the test that started it.
+    // Ends with the test that started this process.
     io::stdin().read_to_end(&mut Vec::new()).unwrap();
 }
 
@@ -232,7 +232,7 @@ fn a_stopped_rank_0_is_named_by_the_others() {
     others.iter().for_each(|other| other.hears_news(PeerEvent::Answers(Rank(0))));
     let gone = others[0].liveness.pinger();
     drop(others);
-    // There is no rank left to ping.
+    // No rank is left to ping.
     gone.ping();
 }
 
@@ -274,13 +274,13 @@ fn a_rank_that_never_connects_is_only_not_watched() {
     two.hears(1, LossKind::Left);
 }
 
-/// Connects as a foreign program, sends `words` once it has the password of the parent, and waits to be dropped.
+/// Connects as a foreign program, sends `words` after the password of the parent has come, and expects to be dropped.
 fn is_sent_away(invitation: &ContactInfo, words: &[u8]) {
     let mut stream = TcpStream::connect(("127.0.0.1", invitation.port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.read_exact(&mut [0; 8]).unwrap();
     stream.write_all(words).unwrap();
-    // Unread bytes make the end a reset.
+    // If bytes were not read, the end is a reset.
     if let Err(error) = stream.read_exact(&mut [0]) {
         assert!(matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset));
     } else {

@@ -1,8 +1,8 @@
-//! The thread of the failure detector: accepts children for a while, then waits for losses, reports them to the neighbours,
-//! and exchanges pings and pongs.
+//! The thread of the failure detector. It accepts children for a while, then waits for losses, forwards them, and
+//! exchanges pings and pongs.
 //!
-//! The states and rules are in [`liveness`](super). Rank 0 has no parent, and most ranks have no children. Once the
-//! listener is closed the thread runs only for events.
+//! The states and rules are in [`liveness`](super). Rank 0 has no parent, and most ranks have no children. After the
+//! listener is closed, the thread runs only for events.
 
 use std::io::{PipeReader, Read};
 
@@ -24,9 +24,9 @@ pub(super) struct LivenessThread {
     on_event: OnPeerEvent,
     clock: Clock,
     inquiry: PingRounds,
-    /// None once all children have connected, or the time is up.
+    /// None after all children have connected, or the time is up.
     handshakes: Option<Handshakes>,
-    /// The connections to its parent and to the children that have connected.
+    /// The connections to the parent and to children that have connected.
     watched: LiteMap<Rank, Link>,
     /// The losses that were forwarded.
     reported: Vec<Lost>,
@@ -64,18 +64,18 @@ impl LivenessThread {
     pub(super) fn run(mut self) {
         loop {
             self.close_listener_on_timeout();
-            // Read before the wait: pongs that come in time are read before a neighbour is called silent.
+            // Read before the wait, so that pongs that arrive in time are read before a neighbour counts as silent.
             let time_is_up = self.inquiry.timeout_ns(self.clock.now_ns()) == Some(0);
             for source in self.wait() {
                 match source {
-                    // Ready to be read, so it does not block.
+                    // The pipe is ready, so reading does not block.
                     Source::Commands => match self.commands.read(&mut [0; 64]) {
                         Ok(0) => {
                             let links = self.watched.into_tuple_vec().into_iter().map(|(_, link)| link);
                             return link::say_goodbye(links.collect(), self.rank);
                         }
                         Ok(_) => self.ask(None),
-                        // Interrupted: it is still ready.
+                        // Interrupted: the pipe is still ready.
                         Err(_) => {}
                     },
                     Source::Listener => self.accept_connections(),
@@ -142,7 +142,7 @@ impl LivenessThread {
         self.watched.insert(rank, link);
     }
 
-    /// Pings all neighbours but `but`, which has pinged this rank.
+    /// Pings all neighbours except `but`, which has pinged this rank.
     fn ask(&mut self, but: Option<Rank>) {
         let neighbours = self.watched.iter().map(|(&rank, _)| rank).filter(|&rank| Some(rank) != but);
         for rank in self.inquiry.begin(self.clock.now_ns(), neighbours) {
@@ -156,7 +156,7 @@ impl LivenessThread {
         }
     }
 
-    /// A neighbour sent frames, its connection has ended, or it takes queued bytes again.
+    /// Handles a neighbour that has sent frames, whose connection has ended, or that can take queued bytes again.
     fn read_neighbour(&mut self, rank: Rank) {
         let Some(link) = self.watched.get_mut(&rank) else { return };
         link.flush();
@@ -173,7 +173,7 @@ impl LivenessThread {
                         (self.on_event)(PeerEvent::Answers(rank));
                     }
                 }
-                // No rank of this job sends any other frame now.
+                // No rank of this job sends any other frame in this state.
                 _ => return self.lose(Lost { rank, kind: LossKind::Died }, rank),
             }
         }
@@ -182,7 +182,7 @@ impl LivenessThread {
         }
     }
 
-    /// A neighbour was lost, or one reports that another rank was.
+    /// Handles the loss of a neighbour, or of another rank that a neighbour has reported.
     fn lose(&mut self, lost: Lost, teller: Rank) {
         self.watched.remove(&lost.rank);
         self.inquiry.pong_received(lost.rank);
@@ -197,7 +197,7 @@ impl LivenessThread {
         (self.on_event)(PeerEvent::Lost(lost));
     }
 
-    /// Tells whether it is the first loss, or the first death: see rule 6.
+    /// Tells whether this is the first loss, or the first death (rule 6).
     fn is_unreported(&self, lost: Lost) -> bool {
         self.reported.iter().all(|earlier| earlier.kind == LossKind::Left && lost.kind == LossKind::Died)
     }

@@ -1,13 +1,13 @@
-//! The tree of ranks: which rank watches which.
+//! The tree of ranks, which defines which ranks watch each other.
 
 use crate::heap;
 use crate::ids::Rank;
 
-/// Children per rank. A process may commonly have 1024 files open, and MPI and the program need some too. Up to 257 ranks
-/// the tree is a star; up to 65 793 no rank is more than two connections from rank 0.
+/// Maximum number of children per rank. A process may usually have 1024 files open, of which MPI and the program need
+/// some. Up to 257 ranks the tree is a star. Up to 65 793 ranks no rank is more than two connections from rank 0.
 pub(super) const FAN_OUT: u32 = 256;
 
-/// The ranks of a job: rank 0 is the root.
+/// The ranks of a job as a tree with root 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tree {
     pub(super) ranks: u32,
@@ -19,17 +19,17 @@ impl Tree {
         Tree { ranks, fan_out: FAN_OUT }
     }
 
-    /// The rank above; none for rank 0.
+    /// The parent; none for rank 0.
     pub(crate) fn parent(&self, rank: Rank) -> Option<Rank> {
         heap::parent(rank, self.fan_out)
     }
 
-    /// The ranks directly below.
+    /// The children.
     pub(crate) fn children(&self, rank: Rank) -> impl Iterator<Item = Rank> + use<> {
         heap::children(rank, self.ranks, self.fan_out)
     }
 
-    /// Whether there are ranks below.
+    /// Tells whether the rank has children.
     pub(crate) fn is_inner(&self, rank: Rank) -> bool {
         self.children(rank).next().is_some()
     }
@@ -39,7 +39,7 @@ impl Tree {
 mod tests {
     use super::*;
 
-    /// Connections between a rank and rank 0.
+    /// Number of connections between a rank and rank 0.
     fn depth(tree: Tree, rank: Rank) -> usize {
         std::iter::successors(Some(rank), |&rank| tree.parent(rank)).count() - 1
     }

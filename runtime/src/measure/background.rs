@@ -1,8 +1,8 @@
-//! Reads the system's statistics of a worker's thread and its vCPU. Linux only; elsewhere nothing is known.
+//! Reads the system's statistics of a worker's thread and its vCPU. They exist on Linux only.
 //!
 //! | source | gives | resolution | costs |
 //! |---|---|---|---|
-//! | `/proc/thread-self/schedstat` | CPU time, time runnable but not running | ns | 2 us |
+//! | `/proc/thread-self/schedstat` | CPU time, and time runnable but not running | ns | 2 us |
 //! | `/proc/stat` | idle and stolen time of a vCPU | 10 ms | 18 us |
 
 use std::fs::File;
@@ -10,10 +10,10 @@ use std::path::Path;
 
 use super::kept_files::KeptFiles;
 
-/// A tick of `/proc/stat`: `USER_HZ` is 100 on every Linux that has it.
+/// A tick of `/proc/stat`, ns: `USER_HZ` is 100 on every Linux with this file.
 const STAT_TICK_NS: u64 = 10_000_000;
 
-/// A thread's `schedstat`, kept open: any thread may read it.
+/// A thread's open `schedstat`, which any thread may read.
 pub(crate) struct SchedStat(File);
 
 /// CPU time and run-queue wait of a thread since it began, ns.
@@ -24,7 +24,7 @@ pub(crate) struct Scheduled {
 }
 
 impl SchedStat {
-    /// The statistics of the calling thread; none where the kernel keeps none.
+    /// The statistics of the calling thread; none if the kernel does not keep them.
     pub(crate) fn of_this_thread() -> Option<SchedStat> {
         let file = File::open("/proc/thread-self/schedstat").ok()?;
         let stat = SchedStat(file);
@@ -45,7 +45,7 @@ impl SchedStat {
     }
 }
 
-/// CPU time, wait and time slices. A kernel without that accounting writes zeros, also of a thread that runs.
+/// CPU time, wait and number of time slices. A kernel without these statistics writes zeros, also for a running thread.
 fn parse_schedstat(text: &str) -> Option<Scheduled> {
     let mut fields = text.split_ascii_whitespace().map(str::parse);
     let (cpu_ns, wait_ns, slices) = (fields.next()?.ok()?, fields.next()?.ok()?, fields.next()?.ok()?);
@@ -60,7 +60,7 @@ pub(crate) struct VcpuTimes {
 }
 
 impl VcpuTimes {
-    /// The time that was idle and that was stolen since an earlier reading.
+    /// The idle and stolen time since an earlier reading.
     pub(crate) fn since(self, before: VcpuTimes) -> VcpuTimes {
         VcpuTimes {
             idle_ns: self.idle_ns.saturating_sub(before.idle_ns),
@@ -73,12 +73,12 @@ impl VcpuTimes {
 pub(crate) struct ProcStat(String);
 
 impl ProcStat {
-    /// Empty where there is none.
+    /// Reads the file; empty if it does not exist.
     pub(super) fn read(files: &KeptFiles) -> ProcStat {
         ProcStat(files.read(Path::new("/proc/stat")).unwrap_or_default())
     }
 
-    /// None for a vCPU that is not online.
+    /// The times of a vCPU; none if it is not online.
     pub(crate) fn vcpu(&self, vcpu: usize) -> Option<VcpuTimes> {
         parse_stat(&self.0, vcpu)
     }

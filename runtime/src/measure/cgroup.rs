@@ -1,13 +1,13 @@
-//! The control groups this process is in: how much CPU time and memory they leave it.
+//! Reads how much CPU time and memory the control groups of this process allow it.
 //!
 //! | | version 1 | version 2 |
 //! |---|---|---|
 //! | CPU quota | `cpu.cfs_quota_us` in each `cpu.cfs_period_us`; -1 for none | `cpu.max`; `max` for none |
-//! | time it kept threads from running | `throttled_time` of `cpu.stat`, ns | `throttled_usec`, us |
+//! | time for which the quota stopped threads | `throttled_time` of `cpu.stat`, ns | `throttled_usec`, us |
 //! | memory | `memory.limit_in_bytes`, `memory.usage_in_bytes` | `memory.max`, `memory.current` |
 //!
-//! A limit of a group holds for all groups below it. So every level counts, from the own group up to the visible root; a
-//! container sees its own group as the root. Nothing here sets a limit or moves a thread.
+//! A limit of a group holds for all groups below it. So every level counts, from the process' group up to the visible
+//! root. (In a container its own group is the root.) This module sets no limit and moves no thread.
 
 mod levels;
 
@@ -19,7 +19,7 @@ use levels::Levels;
 use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
-/// A thread is asked for its groups again after this time: hardly any is ever moved. A quota's period, by default.
+/// How long a thread's groups are remembered, ns: threads hardly ever move. The default period of a quota.
 const MEMBERSHIP_AGE_MAX_NS: u64 = 100_000_000;
 
 /// The contents of a file, if it can be read.
@@ -29,7 +29,7 @@ fn read_file(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// CPU time that control groups allow this process, in vCPUs; none where there is no quota.
+/// CPU time that control groups allow this process, in vCPUs; none without a quota.
 ///
 /// ```
 /// assert!(caribou::machine::cpu_quota().is_none_or(|vcpus| vcpus > 0.0));
@@ -39,12 +39,12 @@ pub fn cpu_quota() -> Option<f64> {
     quota().map(|quota| quota.vcpus)
 }
 
-/// A CPU quota that this process shares with all in a group.
+/// A CPU quota that this process shares with all processes of a group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Quota {
-    /// vCPUs' worth of CPU time.
+    /// CPU time per wall time, in vCPUs.
     pub(crate) vcpus: f64,
-    /// The folder of the group.
+    /// The directory of the group.
     pub(crate) group: String,
 }
 
@@ -59,17 +59,17 @@ pub(crate) fn quota_of_thread() -> Option<Quota> {
     Levels::of("cpu", &membership, &read_file(Path::new("/proc/self/mountinfo"))?)?.quota(&read_file)
 }
 
-/// The number of vCPUs that a quota lets be busy, rounded up; at least one.
+/// The number of vCPUs that a quota can keep busy, rounded up; at least one.
 ///
-/// A fractional quota is rounded up, as in the runtimes of Go and Java: rounded down, 1.5 would leave a third of the
-/// quota unused. The price is that all workers stand still in a part of each period of the quota. It is the same part for
-/// all, so balancing sees equal ranks.
+/// A fractional quota is rounded up, as in the runtimes of Go and Java. Rounded down, 1.5 vCPUs would leave a third of
+/// the quota unused. The price is that all workers are stopped for part of each period of the quota. This part is the
+/// same for all workers, so balancing sees equal ranks.
 pub(crate) fn vcpus_within(quota: Option<f64>, vcpus: usize) -> usize {
     quota.map_or(vcpus, |quota| vcpus.min(quota.ceil() as usize)).max(1)
 }
 
-/// Bytes of memory that this process can still have. It is the least of three: available on the host, left by control
-/// groups, left of the address space (`ulimit -v`). None where none of these is known.
+/// Bytes of memory that this process can still get. This is the minimum of what the host has available, what control
+/// groups leave, and what is left of the address space (`ulimit -v`). None if none of these is known.
 ///
 /// ```
 /// assert!(caribou::machine::available_memory().is_none_or(|bytes| bytes > 0));
@@ -88,7 +88,7 @@ fn memory(address_space: Option<u64>, read: Read<'_>) -> Option<u64> {
     [host, groups, limit].into_iter().flatten().min()
 }
 
-/// A line of `/proc/meminfo` or `/proc/self/status`, bytes.
+/// The number in a line of `/proc/meminfo` or `/proc/self/status`, bytes.
 fn parse_kib(text: &str, name: &str) -> Option<u64> {
     let kib = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(kib.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
@@ -99,15 +99,15 @@ fn of_process(controller: &str, read: Read<'_>) -> Option<Levels> {
     Levels::of(controller, &membership, &read(Path::new("/proc/self/mountinfo"))?)
 }
 
-/// The time that quotas have kept the groups of threads from running.
+/// The time for which quotas have stopped the groups of threads.
 #[derive(Default)]
 pub(crate) struct Throttling {
-    /// The groups of the thread that asked last: most threads are in the same, and to find them takes long.
+    /// The groups of the last reading. Most threads are in the same groups, and finding them takes long.
     known: Mutex<Option<Known>>,
 }
 
 struct Known {
-    /// When a thread was last asked for its groups, ns.
+    /// When the groups were last looked up, ns.
     asked_ns: u64,
     membership: Arc<str>,
     levels: Option<Levels>,
@@ -116,18 +116,18 @@ struct Known {
 /// A reading of [`Throttling`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Throttled {
-    /// The groups it is of.
+    /// The groups of the reading.
     membership: Arc<str>,
     total_ns: u64,
 }
 
 impl Throttling {
-    /// The throttled time of the calling thread's groups. Takes about 3 us per group, and 20 more to look the groups up.
+    /// The throttled time of the calling thread's groups. Takes about 3 us per group, and 20 us to look groups up.
     pub(super) fn read(&self, now_ns: u64, files: &KeptFiles) -> Throttled {
         self.read_by(now_ns, &read_file, &|path| files.read(path))
     }
 
-    /// Reads by `read_kept` the files that are the same for all threads.
+    /// Reads with `read_kept` the files that are the same for all threads.
     fn read_by(&self, now_ns: u64, read: Read<'_>, read_kept: Read<'_>) -> Throttled {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = known.take_if(|known| now_ns.saturating_sub(known.asked_ns) < MEMBERSHIP_AGE_MAX_NS);
@@ -148,8 +148,7 @@ impl Throttling {
 }
 
 impl Throttled {
-    /// The time for which the groups were throttled since an earlier reading, ns; 0 if the earlier reading was of other
-    /// groups.
+    /// The time for which the groups were throttled since an earlier reading, ns; 0 if that was of different groups.
     pub(crate) fn since(&self, before: &Throttled) -> u64 {
         let same = self.membership == before.membership;
         if same { self.total_ns.saturating_sub(before.total_ns) } else { 0 }

@@ -1,11 +1,11 @@
-//! Kernel counters that are slow to read and coarse, read only when they can have changed for a phase.
+//! Reads kernel counters that are coarse and slow to read, `/proc/stat` and throttling, only if they can have changed.
 //!
-//! `/proc/stat` counts in ticks of 10 ms, and a quota stops a thread for several ms at least. A phase shorter than a tick
-//! has no tick of its own, and it was not stopped unless much of its time is unexplained. Such phases share a reading
-//! until it is a tick old: a reading for each would take a tenth of phases of 1 ms. The whole change is then charged to
-//! the last phase. A longer phase always has a reading of its own.
+//! `/proc/stat` counts in ticks of 10 ms, and a quota stops a thread for several ms at least. A phase shorter than a
+//! tick has no full tick, and was not stopped unless much of its time is unexplained. Such phases share a reading until
+//! it is a tick old, because separate readings would take a tenth of phases of 1 ms. The whole change is then charged
+//! to the last phase. A longer phase always has a separate reading.
 //!
-//! In such phases, stops by a quota that are shorter than the least unexplained time are not seen.
+//! In short phases, stops by a quota that are shorter than [`UNEXPLAINED_MIN_NS`] are not seen.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,28 +13,27 @@ use super::background::{ProcStat, VcpuTimes};
 use super::cgroup::{Throttled, Throttling};
 use super::kept_files::KeptFiles;
 
-/// A tick of `/proc/stat`, ns: phases shorter than this can do without a reading of their own, and no reading that is older is
-/// good for them.
+/// A tick of `/proc/stat`, ns. Shorter phases can share a reading, unless the reading is older than a tick.
 const TICK_NS: u64 = 10_000_000;
-/// The least unexplained time that a reading may explain, ns.
+/// Minimum unexplained time for a separate reading, ns.
 const UNEXPLAINED_MIN_NS: u64 = 1_000_000;
 
-/// A phase for which the gauges are read.
+/// A phase for which the counters are read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phase {
     pub(super) wall_ns: u64,
-    /// Time in which a worker neither ran nor waited for its vCPU nor was parked; the most of any worker.
+    /// Time in which a worker neither ran nor waited for its vCPU nor was parked; the maximum of all workers.
     pub(super) unexplained_ns: u64,
 }
 
 impl Phase {
-    /// A reading that is not of its end will do.
+    /// True if an earlier reading may be used for the end of this phase.
     fn shares_a_reading(self) -> bool {
         self.wall_ns < TICK_NS && self.unexplained_ns < UNEXPLAINED_MIN_NS
     }
 }
 
-/// The last reading of these gauges, for all workers of a rank.
+/// The last reading of these counters, for all workers of a rank.
 #[derive(Default)]
 pub(super) struct CoarseCounters {
     files: KeptFiles,
@@ -42,22 +41,22 @@ pub(super) struct CoarseCounters {
     last: Mutex<Reading>,
 }
 
-/// A vCPU that a worker is pinned to, and its times if they are known.
+/// A vCPU to which a worker is pinned, and its times if they are known.
 pub(super) type Vcpu = (usize, Option<VcpuTimes>);
 
-/// The vCPUs, and how long quotas have stopped the rank.
+/// The times of the vCPUs, and how long quotas have stopped the rank.
 #[derive(Default)]
 pub(super) struct Reading {
-    /// When it was taken; none was at first.
+    /// The time of the reading; none before the first.
     at_ns: Option<u64>,
-    /// By worker; none where it is not pinned.
+    /// The vCPU of each worker; none if it is not pinned.
     pub(super) vcpus: Vec<Option<Vcpu>>,
     pub(super) throttled: Throttled,
 }
 
 impl CoarseCounters {
-    /// A reading for a phase that ends now, of workers that are `pinned` to these vCPUs. About 30 us, unless the last one will
-    /// do.
+    /// A reading for a phase that ends now, of workers `pinned` to these vCPUs. Takes about 30 us, unless the last
+    /// reading can be used.
     pub(super) fn read(
         &self,
         now_ns: u64,

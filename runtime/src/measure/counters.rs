@@ -1,9 +1,8 @@
-//! A rank's own measurement between two syncs, summed over its workers.
+//! Measures a rank between two readings, such as syncs, by counters of its workers.
 //!
-//! Parts, reported separately: CPU time of chunks, other CPU time of the workers, idle, waiting for the vCPU, steal,
-//! throttled. Charm++ and vt know wall time only and charge a neighbour's theft to whichever chunk was running.
-//!
-//! Figures that follow from two readings of a worker are in [`interval`](super::interval).
+//! A sample has the CPU time of chunks, other CPU time, idle time, waiting for the vCPU, steal and throttling, each
+//! summed over workers. Charm++ and vt measure wall time only, and charge a neighbour's time slice to the chunk that
+//! was running. [`interval`](super::interval) computes what follows from two readings of a worker.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
@@ -25,27 +24,27 @@ use crate::warn::warn;
 /// The source of the background load O_p of cloud-refine (eq. 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BackgroundSource {
-    /// `Schedstat`, which falls back to wall and CPU time where the kernel keeps none; or `Procstat` where the strategy
-    /// wants that (`refine-paper`).
+    /// `Schedstat`, which uses wall and CPU time if the kernel does not keep it. `Procstat` for strategies that want
+    /// that (`refine-paper`).
     #[default]
     Auto,
-    /// Time the workers were runnable but did not run.
+    /// Time in which the workers were runnable but did not run.
     Schedstat,
-    /// As in the paper: wall time - CPU time of the worker - idle time of the vCPU in `/proc/stat`. It has 10 ms steps,
-    /// so phases under half a second fall back to `Schedstat`. So do workers that are not pinned or whose vCPU is not
-    /// listed. Each reason is reported once.
+    /// As in the paper: wall time - CPU time of the worker - idle time of the vCPU in `/proc/stat`. That file has steps
+    /// of 10 ms, so phases under half a second fall back to `Schedstat`. So do workers that are not pinned or whose
+    /// vCPU is not listed. Each reason is reported once.
     Procstat,
     /// No background load.
     Off,
 }
 
-/// Phases shorter than this are too short for the 10 ms steps of `/proc/stat`.
+/// Minimum length of a phase for the 10 ms steps of `/proc/stat`, ns.
 const PROCSTAT_MIN_NS: u64 = 500_000_000;
 
-/// The reason why a phase has its background load from `Schedstat` although `/proc/stat` was asked for.
+/// Why a phase has its background load from `Schedstat` although `Procstat` was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fallback {
-    /// The worker came after the phase, the first one, had begun: no warning is needed.
+    /// The worker came after the first phase had begun. No warning is needed.
     Late,
     Short,
     NotPinned,
@@ -53,7 +52,7 @@ enum Fallback {
 }
 
 impl Fallback {
-    /// Warns, once in this process.
+    /// Warns once in this process.
     fn tell(self) {
         static SHORT: Once = Once::new();
         static NOT_PINNED: Once = Once::new();
@@ -68,32 +67,32 @@ impl Fallback {
     }
 }
 
-/// Shortest time between two readings of the gauges for the record: at syncs, and if syncs are rare.
+/// Minimum time between two samples for the record, ns: at syncs, and if syncs are rare.
 const SAMPLE_AT_SYNC_NS: u64 = 20_000_000;
 const SAMPLE_NS: u64 = 500_000_000;
 
-/// The occasion of a reading of the gauges for the record.
+/// The occasion of a sample for the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SampleTrigger {
-    /// At this one.
+    /// At this sync.
     AtSync(SyncId),
-    /// Now and then.
+    /// From time to time.
     Periodic,
-    /// Last of all.
+    /// At the end of the run.
     AtEnd,
 }
 
-/// The gauge of one worker, by which it publishes its times. Counters only grow.
+/// The counters by which one worker publishes its times. Counters only grow.
 pub(crate) struct WorkerCounters {
     schedstat: OnceLock<Option<SchedStat>>,
     thread: OnceLock<Thread>,
     cpu_ns: AtomicU64,
     charged_ns: AtomicU64,
     deliveries: AtomicU64,
-    /// Time without work in which it was awake.
+    /// Time without work in which the worker was awake.
     idle_ns: AtomicU64,
-    /// Awake: twice the parked time so far. Parked: twice the difference of the present and the parked time so far, plus
-    /// 1. It is one number, so that a reader in the middle of a long rest counts the part so far, and none twice.
+    /// While awake, twice the parked time so far. While parked, twice the difference of the begin of the park and the
+    /// parked time before it, plus 1. One number lets a reader in the middle of a long park count the time so far once.
     parked: AtomicU64,
     speed_bits: AtomicU64,
 }
@@ -112,17 +111,17 @@ impl WorkerCounters {
         }
     }
 
-    /// The worker parks.
+    /// The worker parks now.
     pub(crate) fn begin_park(&self, now_ns: u64) {
         self.parked.store(2 * now_ns.saturating_sub(self.parked_ns(now_ns)) + 1, Ordering::Relaxed);
     }
 
-    /// It is awake again.
+    /// The worker is awake again.
     pub(crate) fn end_park(&self, now_ns: u64) {
         self.parked.store(2 * self.parked_ns(now_ns), Ordering::Relaxed);
     }
 
-    /// Time that it was parked in all.
+    /// Total time for which the worker was parked.
     fn parked_ns(&self, now_ns: u64) -> u64 {
         match self.parked.load(Ordering::Relaxed) {
             parked if parked % 2 == 1 => now_ns.saturating_sub(parked / 2),
@@ -130,7 +129,7 @@ impl WorkerCounters {
         }
     }
 
-    /// Called once by the worker's own thread.
+    /// Binds the counters to the calling thread, which must be the worker's. Called once.
     pub(crate) fn bind_to_thread(&self) {
         let _ = self.thread.set(Thread::this());
         if self.schedstat.set(SchedStat::of_this_thread()).is_ok()
@@ -148,7 +147,7 @@ impl WorkerCounters {
         self.idle_ns.fetch_add(published.idle_ns, Ordering::Relaxed);
     }
 
-    /// Deliveries that it has handled so far.
+    /// Sets the number of messages that the worker has handled.
     pub(crate) fn set_deliveries(&self, deliveries: u64) {
         self.deliveries.store(deliveries, Ordering::Relaxed);
     }
@@ -157,12 +156,12 @@ impl WorkerCounters {
         self.speed_bits.store(turns_per_us.to_bits(), Ordering::Relaxed);
     }
 
-    /// The vCPU that its thread is pinned to.
+    /// The vCPU to which the worker's thread is pinned.
     fn pinned_to(&self) -> Option<usize> {
         self.thread.get().and_then(Thread::pinned_to)
     }
 
-    /// Its times so far, without the times of its vCPU.
+    /// The worker's times so far, without the times of its vCPU.
     fn read(&self, now_ns: u64) -> Totals {
         let scheduled = self.schedstat.get().and_then(Option::as_ref).and_then(SchedStat::read);
         let cpu_ns = self.cpu_ns.load(Ordering::Relaxed);
@@ -187,20 +186,20 @@ struct Totals {
     deliveries: u64,
     idle_ns: u64,
     parked_ns: u64,
-    /// The vCPU that the worker is pinned to, with its times where they are known.
+    /// The vCPU to which the worker is pinned, with its times if they are known.
     vcpu: Option<Vcpu>,
 }
 
 impl Totals {
-    /// Time since an earlier reading in which the worker neither ran nor waited nor was parked. 0 if the kernel does not
-    /// tell the waiting time: then all such time counts as waiting.
+    /// Time since an earlier reading in which the worker neither ran nor waited nor was parked. 0 if the kernel does
+    /// not report the waiting time, because all such time then counts as waiting.
     fn unexplained_ns(&self, before: &Totals, wall_ns: u64) -> u64 {
         let explained_ns = |totals: &Totals| Some(totals.delay_ns? + totals.cpu_ns + totals.parked_ns);
         let (now_ns, before_ns) = (explained_ns(self), explained_ns(before).unwrap_or(0));
         now_ns.map_or(0, |now_ns| wall_ns.saturating_sub(now_ns.saturating_sub(before_ns)))
     }
 
-    /// The interval since an earlier reading, and why the vCPU is not known if it is not.
+    /// The interval since an earlier reading, and the reason if the times of the vCPU are not known.
     fn since(&self, before: &Totals, wall_ns: u64, throttled_ns: u64) -> (Interval, Option<Fallback>) {
         let vcpu = match (self.vcpu, before.vcpu) {
             (Some((here, now)), Some((there, before))) if here == there => {
@@ -228,16 +227,16 @@ struct Last {
     workers: Vec<Totals>,
 }
 
-/// The gauges of a rank's workers, and their last reading.
+/// The counters of a rank's workers, and their last readings.
 pub(crate) struct RankCounters {
     pub(crate) workers: Vec<WorkerCounters>,
     source: BackgroundSource,
     coarse: CoarseCounters,
-    /// Rounds of bursts that the workers are asked for.
+    /// Calibration rounds requested from the workers.
     pub(crate) rounds: CalibrationRounds,
-    /// At the last sync.
+    /// The reading at the begin of the phase.
     last: Mutex<Last>,
-    /// Time of the last reading for the record.
+    /// The last reading for the record.
     last_recorded: Mutex<Last>,
     takers: ProcessScanner,
 }
@@ -258,22 +257,22 @@ impl RankCounters {
         }
     }
 
-    /// The first phase begins now: the time before it is not counted.
+    /// Begins the first phase. Time before it is not counted.
     pub(crate) fn begin(&self, now_ns: u64) {
         self.begin_phase(now_ns);
         let mut observed = self.last_recorded.lock().unwrap_or_else(PoisonError::into_inner);
         self.since(&mut observed, now_ns);
     }
 
-    /// A phase begins now that [`sample`](Self::sample) has not begun.
+    /// Begins a phase without a [`sample`](Self::sample) of the previous one.
     pub(crate) fn begin_phase(&self, now_ns: u64) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         self.since(&mut last, now_ns);
     }
 
-    /// The sample of the rank since its phase began, which ends the phase. About 5 us for a short phase, 20-40 us for others.
+    /// Ends a phase, begins the next and returns the ended phase's sample. Takes 5 us in a short phase, else 20-40 us.
     pub(crate) fn sample(&self, now_ns: u64) -> Sample {
-        // Locked before the counters are read: two workers that sample at once must not see each other's past.
+        // Locked before the counters are read, so that of two workers at once none uses a newer reading as its past.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let (sample, fallback) = self.since(&mut last, now_ns);
         fallback.into_iter().for_each(Fallback::tell);
@@ -291,7 +290,7 @@ impl RankCounters {
         Some(1.0 - idle_ns as f64 / (wall_ns as f64 * self.workers.len() as f64))
     }
 
-    /// The sample since the last call, for the record; none if that was too recent for its cost.
+    /// The sample since the last one for the record; none if that is so recent that the cost would be too high.
     pub(crate) fn sample_for_record(&self, now_ns: u64, when: SampleTrigger) -> Option<Sample> {
         let mut observed = self.last_recorded.lock().unwrap_or_else(PoisonError::into_inner);
         let least_ns = match when {
@@ -302,22 +301,22 @@ impl RankCounters {
         (now_ns >= observed.at_ns + least_ns).then(|| self.since(&mut observed, now_ns).0)
     }
 
-    /// Lets [`competing_processes`](Self::competing_processes) report the processes that run here from now on.
+    /// Makes [`competing_processes`](Self::competing_processes) report processes that run from now on.
     pub(crate) fn begin_process_scans(&self, now_ns: u64) {
         self.takers.begin(now_ns);
     }
 
-    /// The processes that ran on the vCPUs of the workers, if the losses of this sample make a look worthwhile.
+    /// The processes that ran on the workers' vCPUs, if this sample has lost enough time for a scan.
     pub(crate) fn competing_processes(&self, sample: &Sample) -> Option<Look> {
         let vcpus: Vec<usize> = self.workers.iter().filter_map(WorkerCounters::pinned_to).collect();
         self.takers.scan(sample, &vcpus)
     }
 
-    /// The mean of the workers that have measured theirs; 0 if none has.
+    /// The mean speed of the workers that have measured their speed; 0 if none has.
     fn speed(&self) -> f64 {
         let speed = |gauge: &WorkerCounters| f64::from_bits(gauge.speed_bits.load(Ordering::Relaxed));
         let measured: Vec<f64> = self.workers.iter().map(speed).filter(|&speed| speed > 0.0).collect();
-        // An empty sum would be -0.
+        // The sum of an empty iterator would be -0.
         measured.iter().fold(0.0, |sum, speed| sum + speed) / measured.len().max(1) as f64
     }
 
@@ -361,7 +360,7 @@ impl RankCounters {
 }
 
 impl BackgroundSource {
-    /// O_p of all workers together, and why it is not from the source that was asked for if it is not.
+    /// O_p of all workers together, and the reason if it is not from the requested source.
     fn load_ns(
         self,
         workers: &[Interval],
@@ -390,7 +389,7 @@ mod tests {
 
     const WALL_NS: u64 = 1_000_000_000;
 
-    /// A worker that ran half of the time, on this vCPU.
+    /// A worker on this vCPU that ran half of the time.
     fn half(vcpu: Option<(usize, Option<VcpuTimes>)>) -> Totals {
         Totals { cpu_ns: WALL_NS / 2, delay_ns: Some(WALL_NS / 4), vcpu, ..Totals::default() }
     }

@@ -1,9 +1,9 @@
-//! Watches during a run the CPU limits of this process: its vCPUs and its CPU quota.
+//! Watches the CPU limits of this process during a run: the vCPUs that it may use, and its CPU quota.
 //!
-//! A change is seen within a second and reported in one line. A run whose ranks are threads of this process adapts the
-//! number of its active ranks, as far as work can be moved. The number of workers stays. When a vCPU is taken away, the
-//! kernel puts its workers on the others. When it is given back, they are bound to it again: kernels before 6.2 forget
-//! the binding of a thread.
+//! A change is seen within a second and reported in one line. If the ranks are threads of this process, the run changes
+//! the number of its active ranks, if its work can be moved. The number of workers stays. When a vCPU is taken away,
+//! the kernel moves its workers to other vCPUs. When the vCPU is given back, this module binds its workers to it again,
+//! because kernels before 6.2 do not restore the binding of a thread.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -16,7 +16,7 @@ use crate::warn::warn;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Looks twice a second, until it is dropped. A look takes 0.1 ms.
+/// Reads the limits twice per second, until dropped. A reading takes 0.1 ms.
 pub(crate) struct CpuLimitsWatch {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -40,7 +40,7 @@ impl Shared {
     }
 }
 
-/// A thread that is bound to a vCPU; when this is dropped, it is not bound again.
+/// A thread that is bound to a vCPU. After the drop of this guard, the thread is not bound again.
 #[must_use]
 pub(crate) struct PinGuard<'w> {
     shared: &'w Shared,
@@ -48,8 +48,8 @@ pub(crate) struct PinGuard<'w> {
 }
 
 impl CpuLimitsWatch {
-    /// Call it on a thread that is not bound: the one that watches starts with its mask. Calls `follow` with the vCPUs
-    /// that the process may use, before and now, when they change.
+    /// Starts the watch. Must be called on a thread that is not bound, because the new thread inherits its mask. Calls
+    /// `follow` when the number of vCPUs or the quota has changed.
     pub(crate) fn start(follow: impl FnMut(Change) + Send + 'static) -> CpuLimitsWatch {
         let shared = Arc::<Shared>::default();
         let of_thread = shared.clone();
@@ -59,7 +59,7 @@ impl CpuLimitsWatch {
         CpuLimitsWatch { shared, thread }
     }
 
-    /// Binds the calling thread to a vCPU; none where the system does not allow it.
+    /// Binds the calling thread to a vCPU; none if the system does not allow that.
     pub(crate) fn bind(&self, vcpu: usize) -> Option<PinGuard<'_>> {
         let thread = Thread::this();
         if !thread.bind(vcpu) {
@@ -107,7 +107,7 @@ impl Shared {
     }
 }
 
-/// The number of vCPUs that the process may use: at the begin of the watch, and now.
+/// The number of vCPUs that the process may use, at the begin of the watch and now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Change {
     at_begin: f64,
@@ -115,17 +115,17 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// The number of ranks that suits the vCPUs now, at least one, of `ranks` ranks with `workers` workers each. It is
-    /// all of them as long as each worker has as much of a vCPU as in the beginning.
+    /// The number of ranks that suits the current vCPUs, at least one, of `ranks` ranks with `workers` workers each.
+    /// All ranks, if each worker has as much of a vCPU as in the beginning.
     pub(crate) fn active_ranks(&self, ranks: u32, workers: u32) -> u32 {
         let used = self.at_begin.min(f64::from(ranks) * f64::from(workers));
         let part = (self.now / used).min(1.0);
-        // A quota of 1.999 vCPUs is one of 2.
+        // A quota of 1.999 vCPUs counts as 2.
         ((f64::from(ranks) * part - 0.01).ceil() as u32).clamp(1, ranks)
     }
 }
 
-/// Binds the threads whose vCPU is available.
+/// Binds the threads whose vCPU is available again.
 fn bind_again(bound: &[(Thread, usize)], vcpus: &[usize]) {
     for &(thread, vcpu) in bound.iter().filter(|(_, vcpu)| vcpus.contains(vcpu)) {
         if !thread.bind(vcpu) {
@@ -151,7 +151,7 @@ impl CpuLimits {
         self.quota.unwrap_or(f64::INFINITY).min(self.vcpus.len().max(1) as f64)
     }
 
-    /// The changes, a line each.
+    /// The changes, one line each.
     fn differs_from(&self, before: &CpuLimits) -> Vec<String> {
         let mut lines = Vec::new();
         if self.vcpus != before.vcpus {

@@ -1,22 +1,22 @@
-//! The time of a worker between two readings, and the part that others took: arithmetic on the readings.
+//! Computes the time that others took from a worker between two readings of its counters.
 //!
-//! *Waiting* is the kernel's run-queue delay. To it is added unexplained time (wall - CPU - parked), but at most as much
-//! as a quota or the hypervisor can have taken. A handler that sleeps or waits for a disk leaves unexplained time that
-//! was not taken from it. Where the kernel keeps no delay, all unexplained time counts.
+//! *Waiting* is the kernel's run-queue delay, plus unexplained time (wall - CPU - parked). Of unexplained time, at most
+//! as much counts as a quota or the hypervisor can have taken, because a handler may also have slept or waited for a
+//! disk. If the kernel does not report the delay, all unexplained time counts.
 
 use super::background::VcpuTimes;
 
-/// One worker between two readings. Times are ns.
+/// The times of one worker between two readings, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) wall_ns: u64,
     pub(super) cpu_ns: u64,
-    /// Runnable but not running; none where the kernel does not keep it.
+    /// Time runnable but not running; none if the kernel does not report it.
     pub(super) delay_ns: Option<u64>,
     pub(super) parked_ns: u64,
-    /// Time that quotas kept threads of its groups from running, other threads too.
+    /// Time for which quotas stopped threads of the worker's groups, also other threads.
     pub(super) throttled_ns: u64,
-    /// The times of its vCPU; none where they are not known.
+    /// The times of the worker's vCPU; none if they are not known.
     pub(super) vcpu: Option<VcpuTimes>,
 }
 
@@ -26,7 +26,7 @@ impl Interval {
         self.vcpu.map_or(0, |vcpu| vcpu.steal_ns.min(self.wall_ns))
     }
 
-    /// Time the worker wanted to run and did not, without steal.
+    /// Time in which the worker wanted to run and did not, without steal.
     pub(super) fn wait_ns(&self) -> u64 {
         let (steal_ns, unexplained_ns) =
             (self.steal_ns(), self.wall_ns.saturating_sub(self.cpu_ns + self.parked_ns));
@@ -36,10 +36,10 @@ impl Interval {
         lost_ns.saturating_sub(steal_ns).min(self.wall_ns)
     }
 
-    /// Time of the vCPU that was neither idle nor the worker's; none where the vCPU is not known.
+    /// Time of the vCPU that was neither idle nor used by the worker; none if the vCPU is not known.
     ///
-    /// The paper's eq. 2 subtracts the time of the chunks, and so counts the runtime's own as background. Here all time
-    /// of the worker is subtracted: its spinning is not background either.
+    /// Equation 2 of the paper subtracts only the time of chunks, and so counts the time of the runtime as background.
+    /// Here all time of the worker is subtracted, because its spinning is not background either.
     pub(super) fn taken_ns(&self) -> Option<u64> {
         let vcpu = self.vcpu?;
         Some(self.wall_ns.saturating_sub(self.cpu_ns + vcpu.idle_ns))
@@ -52,7 +52,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// As recorded of a rank whose handlers sleep for a third of a second, on a quiet vCPU.
+    /// As recorded of a rank whose handlers sleep for a third of a second, on a vCPU without other load.
     fn blocking() -> Interval {
         let (wall_ns, cpu_ns, delay_ns) = (1_000 * MS, 640 * MS, Some(2 * MS));
         Interval { wall_ns, cpu_ns, delay_ns, parked_ns: 20 * MS, ..Interval::default() }
@@ -67,7 +67,7 @@ mod tests {
     fn a_quota_explains_as_much_as_it_throttled() {
         let throttled = Interval { throttled_ns: 100 * MS, ..blocking() };
         assert_eq!(throttled.wait_ns(), 102 * MS);
-        // The group has other threads, which were throttled as well.
+        // The group has other threads that were throttled too.
         let crowd = Interval { throttled_ns: 5_000 * MS, ..blocking() };
         assert_eq!(crowd.wait_ns(), 340 * MS);
     }
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn spinning_without_work_is_not_background_and_an_unknown_vcpu_says_nothing() {
         assert_eq!(blocking().taken_ns(), None);
-        // It computed for 200 ms, spun for 440 and was parked; the vCPU was idle only then.
+        // The worker computed for 200 ms, spun for 440 ms and was parked. The vCPU was idle only while it was parked.
         let vcpu = Some(VcpuTimes { idle_ns: 360 * MS, steal_ns: 0 });
         assert_eq!(Interval { vcpu, ..blocking() }.taken_ns(), Some(0));
         let busy = Some(VcpuTimes::default());

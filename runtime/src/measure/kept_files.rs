@@ -1,10 +1,10 @@
-//! Files of the kernel that are read again and again: kept open, since opening one takes longer than reading it.
+//! Keeps files of the kernel open that are read repeatedly, because opening such a file takes longer than reading it.
 //!
-//! `/proc` and control groups write the contents anew for each reading from the beginning. A file that cannot be read any
-//! more, such as one of a removed group, is opened again.
+//! `/proc` and control groups generate the contents for each reading from the beginning. A file that cannot be read any
+//! more, such as a file of a removed group, is opened again.
 //!
-//! A path that is another file for each thread, such as `/proc/thread-self/cgroup`, must not be kept: the open file stays
-//! the one of the thread that opened it.
+//! A path that names a different file for each thread, such as `/proc/thread-self/cgroup`, must not be kept: the open
+//! file remains that of the thread that opened it.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-/// Bytes that are read at once: all of most such files.
+/// Number of bytes to read at once, which is all of most such files.
 const READ_BYTES: usize = 4096;
 
 /// The open files, by path.
@@ -21,7 +21,7 @@ const READ_BYTES: usize = 4096;
 pub(super) struct KeptFiles(Mutex<FxHashMap<PathBuf, File>>);
 
 impl KeptFiles {
-    /// The present contents; none if the file cannot be read.
+    /// The current contents; none if the file cannot be read.
     pub(super) fn read(&self, path: &Path) -> Option<String> {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Ok(text)) = files.get(path).map(contents) {

@@ -1,26 +1,27 @@
 //! Charges CPU time to chunks, at the price of one cheap clock reading per message.
 //!
 //! A worker's time is cut into *laps*: from the end of one handler (with its flush) to the end of the next. So the cost
-//! of a message includes its scheduling. Laps are wall time. Every [`BATCH_NS`] the thread's CPU clock is read once. If
-//! the batch used less CPU than wall time, the thread was preempted. The loss is subtracted from the *longest interval*
-//! of the batch, a lap or a gap (time without work).
+//! of a message includes its scheduling. Laps are wall time. A *batch* of laps ends every [`BATCH_NS`], when the
+//! thread's CPU clock is read. If the batch used less CPU time than wall time, the thread was preempted. The loss is
+//! then subtracted from the *longest interval* of the batch, which is a lap or a gap (time without work).
 //!
 //! # Error
-//! A preemption lasts about a millisecond or more, and a batch is shorter unless it *was* preempted. So the longest
-//! interval is the preempted one. Its chunk is charged its own CPU time, exactly up to the length of the second longest
-//! interval. A loss spread over several intervals (interrupts, steal in small pieces) is charged to the wrong chunk by at
-//! most the whole loss, which is small then. A lap and a gap preempted in one batch are one such case. Wall-clock
-//! measurement, in contrast, charges the neighbour's whole time slice to the running chunk.
+//! 1. A preemption lasts about a millisecond or more, and a batch is shorter unless it was preempted. So the longest
+//!    interval is the preempted one. Its chunk is charged its own CPU time, exactly up to the length of the second
+//!    longest interval.
+//! 2. If a loss is spread over several intervals (interrupts, steal in small pieces, a lap and a gap preempted in one
+//!    batch), the wrong chunk is charged by at most the whole loss, which is small then.
+//! 3. Measuring wall time, in contrast, charges the neighbour's whole time slice to the running chunk.
 
 use super::cpu::thread_cpu_ns;
 use crate::ids::CellId;
 
-/// Wall time between two readings of the CPU clock: its cost stays below 0.3 %.
+/// Wall time between two readings of the CPU clock, ns. The cost of readings stays below 0.3 %.
 const BATCH_NS: u64 = 200_000;
 
 /// One worker's meter.
 pub(crate) struct Meter {
-    /// End of the last lap or gap.
+    /// End of the last lap or gap, ns.
     last_ns: u64,
     batch: Batch,
     batch_totals: Published,
@@ -29,7 +30,7 @@ pub(crate) struct Meter {
 /// The times of a worker in a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Published {
-    /// The thread's CPU clock at the end.
+    /// The thread's CPU clock at the end of the batch.
     pub(crate) cpu_clock_ns: u64,
     /// CPU time charged to chunks.
     pub(crate) charged_ns: u64,
@@ -62,7 +63,7 @@ impl Meter {
         self.last_ns
     }
 
-    /// A handler and its flush have ended. Returns the wall time to charge.
+    /// Ends a lap, with a handler and its flush. Returns the wall time to charge.
     #[inline]
     pub(crate) fn lap(&mut self, cell: CellId, now_ns: u64) -> u64 {
         let wall_ns = self.passed_ns(now_ns);
@@ -74,13 +75,13 @@ impl Meter {
         wall_ns
     }
 
-    /// Tells whether the batch should be closed with a lap that ends now.
+    /// Tells whether the batch should be closed after a lap that ends now.
     #[inline]
     pub(crate) fn is_due(&self, now_ns: u64) -> bool {
         self.batch.wall_ns + now_ns.saturating_sub(self.last_ns) >= BATCH_NS
     }
 
-    /// The worker had no work from the last lap until now; of that it was parked for `parked_ns`.
+    /// Ends a gap since the last lap, in which the worker had no work and was parked for `parked_ns`.
     pub(crate) fn gap(&mut self, now_ns: u64, parked_ns: u64) {
         let wall_ns = self.passed_ns(now_ns);
         let awake_ns = wall_ns.saturating_sub(parked_ns);
@@ -89,15 +90,14 @@ impl Meter {
         self.batch.longest_gap_ns = self.batch.longest_gap_ns.max(awake_ns);
     }
 
-    /// Skips time that was neither a chunk's nor idle, such as a sync: it is no lap.
+    /// Skips time that was neither a chunk's nor idle, such as a sync, and that is no lap.
     pub(crate) fn skip(&mut self, now_ns: u64) {
         let wall_ns = self.passed_ns(now_ns);
         self.batch.wall_ns += wall_ns;
         self.batch.longest_gap_ns = self.batch.longest_gap_ns.max(wall_ns);
     }
 
-    /// Since the last call. A clock that goes back counts as stopped: virtual machines that move between hosts have such
-    /// clocks.
+    /// Time since the last call. It is 0 while the clock is behind its last reading, as after a VM has moved.
     #[inline]
     fn passed_ns(&mut self, now_ns: u64) -> u64 {
         let passed_ns = now_ns.saturating_sub(self.last_ns);
@@ -105,7 +105,7 @@ impl Meter {
         passed_ns
     }
 
-    /// Ends the batch, given the thread's CPU clock. Returns a correction, and the worker's times.
+    /// Ends the batch, given the thread's CPU clock. Returns a correction, and the worker's times in the batch.
     pub(crate) fn close(&mut self, cpu_clock_ns: u64) -> (Option<Refund>, Published) {
         let refund = self.batch.refund(cpu_clock_ns);
         self.batch = Batch::starting(cpu_clock_ns);
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn cpu_time_charged_follows_the_cpu_clock_through_preemptions() {
-        // A thread that is preempted in every tenth lap, for longer than any lap takes.
+        // A thread that is preempted in every tenth lap, for longer than a lap takes.
         let (mut wall_ns, mut cpu_ns, mut charged_ns) = (0u64, 0u64, 0u64);
         let mut meter = Meter::new(wall_ns);
         meter.close(cpu_ns);

@@ -1,9 +1,8 @@
-//! The processes that ran on a rank's vCPUs while its workers waited for them. Linux only; elsewhere none is seen.
+//! Finds which processes ran on a rank's vCPUs while its workers waited for them. Linux only; elsewhere none is found.
 //!
-//! `/proc/PID/stat` tells in steps of 10 ms the CPU time of each process, and the vCPU on which it ran last. It is read
-//! for all processes when a rank has lost much time. It takes some 10 us per process, and is bounded to a hundredth of
-//! the time. Time taken by the hypervisor, by another container, or by a process that ended between two looks is not
-//! seen.
+//! `/proc/PID/stat` has the CPU time of each process, in steps of 10 ms, and the vCPU on which it ran last. When a rank
+//! has lost much time, this file is read for all processes. That takes about 10 us per process, and is limited to 1 %
+//! of the time. Not found is time taken by the hypervisor, another container or a process that ended before a scan.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,20 +11,20 @@ use rustc_hash::FxHashMap;
 use super::cpu::thread_cpu_ns;
 use crate::measure::records::{Look, Sample, Taker};
 
-/// A look is worth it from this part of the time lost.
+/// Minimum part of the time that must be lost for a scan.
 const SCAN_LOSS_MIN: f64 = 0.05;
-/// A process counts from this part of the time.
+/// Minimum part of the time that a process must have used to be listed.
 const PROCESS_SHARE_MIN: f64 = 0.01;
-/// The shortest time between looks, long against steps of 10 ms; and its least ratio to the time of a look.
+/// Minimum time between scans, ns (long compared with steps of 10 ms), and its minimum ratio to the time of a scan.
 const SCAN_INTERVAL_NS: u64 = 200_000_000;
 const SCAN_INTERVAL_PER_COST: u64 = 100;
-/// Largest number of processes that a look reads, and that it names.
+/// Maximum number of processes that a scan reads, and that it lists.
 const PROCESSES_MAX: usize = 10_000;
 const LISTED_MAX: usize = 8;
-/// A step of the times: `USER_HZ` is 100 on every Linux that has it.
+/// A step of CPU times, ns: `USER_HZ` is 100 on every Linux that has it.
 const TICK_NS: u64 = 10_000_000;
 
-/// The processes on a machine as its rank saw them last.
+/// The processes of the machine in the last scan.
 #[derive(Default)]
 pub(crate) struct ProcessScanner {
     seen: Mutex<Option<ProcessScan>>,
@@ -33,13 +32,13 @@ pub(crate) struct ProcessScanner {
 
 struct ProcessScan {
     at_ns: u64,
-    /// Time that it took to see them.
+    /// CPU time of the scan.
     cost_ns: u64,
-    /// CPU time by process and when that began, so that a number used again is another process.
+    /// CPU time by process number and start, because process numbers are used again.
     processes: FxHashMap<(u32, u64), u64>,
 }
 
-/// A process, or a thread of one.
+/// A process or a thread.
 #[derive(Debug, PartialEq)]
 struct Task {
     command: String,
@@ -50,13 +49,13 @@ struct Task {
 }
 
 impl ProcessScanner {
-    /// Notes the CPU time of all processes so far.
+    /// Makes the first scan.
     pub(crate) fn begin(&self, now_ns: u64) {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(ProcessScan::now(now_ns, |_, _| ()));
     }
 
-    /// The processes that ran on these vCPUs since the last look; none if little was lost in the sample, or it is too
-    /// early.
+    /// The processes that ran on these vCPUs since the last scan. None if little was lost in the sample, or if the last
+    /// scan is too recent.
     pub(crate) fn scan(&self, sample: &Sample, vcpus: &[usize]) -> Option<Look> {
         let lost = sample.wait_ns as f64 > SCAN_LOSS_MIN * sample.wall_ns as f64;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +76,7 @@ impl ProcessScanner {
 }
 
 impl ProcessScan {
-    /// Reads all processes but this one, and shows each.
+    /// Reads all processes except this one, and passes each to `see`.
     fn now(at_ns: u64, mut see: impl FnMut(u32, &Task)) -> ProcessScan {
         let begun_ns = thread_cpu_ns();
         let own = std::process::id();
@@ -91,7 +90,7 @@ impl ProcessScan {
         ProcessScan { at_ns, cost_ns: thread_cpu_ns().saturating_sub(begun_ns), processes }
     }
 
-    /// Scans again: the processes that have run on these vCPUs since.
+    /// Scans again. Returns the processes that have run on these vCPUs since this scan.
     fn again(&self, at_ns: u64, vcpus: &[usize]) -> (ProcessScan, Vec<Taker>) {
         let mut takers = Vec::new();
         let counts =
@@ -109,7 +108,7 @@ impl ProcessScan {
     }
 }
 
-/// The part of a process's time that it has had on these vCPUs, by where its threads ran last.
+/// The part of a process' time that it had on these vCPUs, estimated from the last vCPU of each of its threads.
 fn share_on(pid: u32, task: &Task, vcpus: &[usize]) -> f64 {
     let here = |task: &Task| vcpus.contains(&task.vcpu);
     if task.threads <= 1 {
@@ -124,7 +123,7 @@ fn share_on(pid: u32, task: &Task, vcpus: &[usize]) -> f64 {
     sum_ns(&here) / sum_ns(&|_| true).max(1.0)
 }
 
-/// Entries of a folder that are numbers.
+/// Entries of a directory whose names are numbers.
 fn numbers(path: &str) -> impl Iterator<Item = u32> + use<> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -134,11 +133,11 @@ fn read(path: &str) -> Option<Task> {
     parse(&String::from_utf8_lossy(&std::fs::read(path).ok()?))
 }
 
-/// `PID (COMMAND) STATE ...`; a command may hold anything, also blanks and brackets.
+/// Parses `PID (COMMAND) STATE ...`. A command may have any characters, also blanks and brackets.
 fn parse(stat: &str) -> Option<Task> {
     let (begin, end) = (stat.find('(')?, stat.rfind(')')?);
     let fields: Vec<&str> = stat.get(end + 1..)?.split_ascii_whitespace().collect();
-    // Numbers as in proc(5), where the state is the third field.
+    // Numbered as in proc(5), where the state is field 3.
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
     Some(Task {
         command: stat.get(begin + 1..end)?.into(),
@@ -186,7 +185,7 @@ mod tests {
     fn a_process_that_runs_here_is_found_and_this_one_is_not() {
         let before = ProcessScan::now(0, |_, _| ());
         let mut busy = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        // Until the process has had ten steps of CPU time, on a machine of any load.
+        // Until the process has had ten steps of CPU time, however busy the machine is.
         let path = format!("/proc/{}/stat", busy.id());
         while read(&path).is_some_and(|stat| stat.cpu_ns < 10 * TICK_NS) {
             std::thread::sleep(std::time::Duration::from_millis(5));

@@ -1,10 +1,10 @@
-//! Measurements of a rank and its vCPUs, for reports and the record.
+//! The measurements of a rank and its vCPUs, as reports and traces have them.
 
 use serde::{Deserialize, Serialize};
 
 /// Measurements of a rank since its last sample, summed over its workers. Times are ns.
 ///
-/// One is taken at each sync, and at least twice a second if syncs are rare.
+/// Samples are taken at syncs, at most every 20 ms, and twice per second if syncs are rare.
 ///
 /// ```
 /// let sample = caribou::trace::Sample { cpu_ns: 600, wait_ns: 300, steal_ns: 100, ..Default::default() };
@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sample {
-    /// The time at which it was taken, ns since the run began.
+    /// The time of the sample, ns since the run began.
     pub at_ns: u64,
-    /// The sync at which it was taken, if at one.
+    /// The sync of the sample, if it was taken at one.
     pub sync: Option<u64>,
     /// Wall time, times the number of workers.
     pub wall_ns: u64,
@@ -23,27 +23,26 @@ pub struct Sample {
     pub cpu_ns: u64,
     /// CPU time of chunks, or of iterations.
     pub chunk_ns: u64,
-    /// Time the workers had nothing to do.
+    /// Time in which the workers had no work.
     pub idle_ns: u64,
-    /// Time the workers were runnable but did not run.
+    /// Time in which the workers were runnable but did not run.
     pub wait_ns: u64,
-    /// Time the hypervisor took from the workers' vCPUs.
+    /// Time that the hypervisor took from the workers' vCPUs.
     pub steal_ns: u64,
-    /// Time that a CPU quota kept threads of the whole control group from running. What exceeds `wait_ns` was not taken
-    /// from the workers.
+    /// Time for which a CPU quota stopped threads of the whole control group. What exceeds `wait_ns` was not theirs.
     pub throttled_ns: u64,
     /// Background load O_p (cloud-refine, eq. 2).
     pub background_ns: u64,
-    /// Speed of the vCPUs in rounds of the calibration loop a us.
+    /// Speed of the vCPUs, in turns of the calibration loop per us.
     pub speed: f64,
     /// Chunks on the rank.
     pub chunks: u64,
-    /// Deliveries handled.
+    /// Number of messages handled.
     pub deliveries: u64,
 }
 
-/// The processes that ran on a rank's vCPUs in some time in which its workers lost much of it. If no process was seen on
-/// a vCPU, the hypervisor, another container or ended processes had it.
+/// The processes that ran on a rank's vCPUs during a time in which its workers lost much. If no process was seen, the
+/// hypervisor, another container or processes that ended had the vCPU.
 ///
 /// ```
 /// let taker = caribou::trace::Taker { pid: 123, command: "stress".into(), cpu_ns: 9_000_000 };
@@ -53,28 +52,28 @@ pub struct Sample {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Look {
-    /// The time at which it ended, ns since the run began.
+    /// The end of that time, ns since the run began.
     pub at_ns: u64,
-    /// Its length, ns.
+    /// The length of that time, ns.
     pub over_ns: u64,
-    /// The processes, by falling CPU time.
+    /// The processes, by decreasing CPU time.
     pub takers: Vec<Taker>,
 }
 
-/// A process that is not the rank's. [`Look`] has an example.
+/// A process other than the rank's. [`Look`] has an example.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Taker {
-    /// Its number.
+    /// The number of the process.
     pub pid: u32,
-    /// Its name.
+    /// The name of the process.
     pub command: String,
-    /// CPU time that it had on the rank's vCPUs, about, ns.
+    /// Its approximate CPU time on the rank's vCPUs, ns.
     pub cpu_ns: u64,
 }
 
 impl Sample {
-    /// This one and the next as one.
+    /// The sum of this sample and the next one.
     #[must_use]
     pub(crate) fn plus(self, later: &Sample) -> Sample {
         Sample {
@@ -94,7 +93,7 @@ impl Sample {
         }
     }
 
-    /// CPU time got over CPU time wanted: the part of the vCPU that others left. 1 where nothing was wanted.
+    /// CPU time got over CPU time wanted: the part of the vCPU that others left. 1 if nothing was wanted.
     #[must_use]
     pub fn share(&self) -> f64 {
         let wanted_ns = self.cpu_ns as f64 + self.wait_ns as f64 + self.steal_ns as f64;

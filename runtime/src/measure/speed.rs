@@ -1,11 +1,11 @@
-//! Relative speed of a vCPU: the computation loop of cloud-refine, figure 2.
+//! Measures the relative speed of a vCPU by the computation loop of cloud-refine, figure 2.
 //!
-//! The loop is timed by the thread's CPU clock, so waiting for the vCPU does not look like a slow vCPU: the rank's
-//! *share* covers waiting. Single bursts err in both directions (an interrupt, a stolen slice, a corrected clock), so the
-//! median of several counts. Every worker repeats some at each sync, busy or not. So a change of the vCPU's clock is
-//! noticed also on a worker that is never idle. After three syncs most bursts of the median are new.
+//! The loop is timed by the thread's CPU clock, so that waiting for the vCPU does not look like a slow vCPU (the rank's
+//! *share* covers waiting). Single bursts err in both directions (an interrupt, a stolen slice, a corrected clock), so
+//! the median of several counts. Every worker repeats a round of bursts at each sync or window, busy or not, because a
+//! worker may never be idle. After three rounds most bursts of the median are new.
 //!
-//! A round of bursts takes 60 us and is asked for every 20 ms at most: 0.3 % of the time where syncs are that close.
+//! A round of bursts takes 60 us, and rounds are at least 20 ms apart: at most 0.3 % of the time.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -13,16 +13,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cpu::thread_cpu_ns;
 
-/// Turns of the loop in one burst: about 20 us.
+/// Turns of the loop in one burst, which takes about 20 us.
 const TURNS: f64 = 1000.0;
-/// Bursts that the median is taken of.
+/// Number of bursts of the median.
 const BURSTS: usize = 15;
-/// Bursts of one round.
+/// Number of bursts of one round.
 const BURSTS_A_ROUND: usize = 3;
-/// The least time between two rounds.
+/// Minimum time between two rounds, ns.
 const ROUND_INTERVAL_NS: u64 = 20_000_000;
 
-/// The rounds that the workers of a rank are asked for.
+/// The number of rounds that the workers of a rank are requested to run.
 #[derive(Default)]
 pub(crate) struct CalibrationRounds {
     asked: AtomicU64,
@@ -30,7 +30,7 @@ pub(crate) struct CalibrationRounds {
 }
 
 impl CalibrationRounds {
-    /// Asks every worker for a round, unless the last one is too recent for its cost.
+    /// Requests a round from every worker, unless the last request is so recent that the cost would be too high.
     pub(crate) fn ask(&self, now_ns: u64) {
         if now_ns.saturating_sub(self.requested_ns.load(Ordering::Relaxed)) >= ROUND_INTERVAL_NS {
             self.requested_ns.store(now_ns, Ordering::Relaxed);
@@ -39,22 +39,22 @@ impl CalibrationRounds {
     }
 }
 
-/// The speed of one worker's vCPU: its last bursts, in turns of the loop a us of CPU time.
+/// The speed of one worker's vCPU: its last bursts, in turns of the loop per us of CPU time.
 #[derive(Clone, Debug)]
 pub(crate) struct Speed {
     bursts: VecDeque<f64>,
-    /// The rounds that it has answered.
+    /// The last requested round that the worker has run.
     answered: u64,
     slowness: f64,
 }
 
 impl Speed {
-    /// Some bursts; about 0.3 ms. Each does `slowness` times the work that it is measured by: 1 for the truth.
+    /// Runs the first bursts, in about 0.3 ms. Each does `slowness` times the work that it counts; normally 1.
     pub(crate) fn measured(slowness: f64) -> Speed {
         Speed { bursts: (0..BURSTS).map(|_| burst(slowness)).collect(), answered: 0, slowness }
     }
 
-    /// Answers a round that was asked for since the last. False if none was.
+    /// Runs a round that was requested since the last one. False if none was.
     #[inline]
     pub(crate) fn answer(&mut self, rounds: &CalibrationRounds) -> bool {
         let asked = rounds.asked.load(Ordering::Relaxed);
@@ -76,7 +76,7 @@ impl Speed {
     }
 }
 
-/// One burst of the loop; turns a us of CPU time.
+/// Runs one burst. Returns turns per us of CPU time.
 fn burst(slowness: f64) -> f64 {
     let start_ns = thread_cpu_ns();
     let mut result = black_box(1i32);
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_slow_rank_measures_itself_slower() {
         let ratio = Speed::measured(4.0).turns_per_us() / Speed::measured(1.0).turns_per_us();
-        // A quarter; a disturbance of one of the two measurements stays within a factor of four.
+        // A quarter is expected. A disturbance of one of the measurements stays within a factor of four.
         assert!(ratio < 1.0, "{ratio}");
     }
 

@@ -1,7 +1,7 @@
-//! The vCPUs that this process may use, and the one of each worker.
+//! Finds the vCPUs that this process may use, and binds threads to them.
 //!
-//! This module calls the operating system: it reads, sets and restores affinity masks. Where the vCPUs lie in the machine
-//! is in [`layout`]; the vCPUs of each worker follow from that by the pure function of [`plan`](mod@plan).
+//! This module calls the operating system to read, set and restore affinity masks. [`layout`] reads the position of
+//! each vCPU in the machine. [`plan`](mod@plan) then chooses the vCPU of each worker, by a pure function.
 
 use std::marker::PhantomData;
 
@@ -13,9 +13,9 @@ use super::cgroup::quota;
 pub(crate) mod layout;
 pub(crate) mod plan;
 
-/// vCPUs in the calling thread's affinity mask, ascending; at least one.
+/// The vCPUs in the calling thread's affinity mask, ascending; at least one.
 ///
-/// A thread inherits the mask of the thread that started it. So before any thread is pinned this is the mask of the
+/// A thread inherits the mask of the thread that started it. So before any thread is pinned, this is the mask of the
 /// process.
 pub fn allowed_vcpus() -> Vec<usize> {
     let vcpus = system::allowed();
@@ -26,33 +26,33 @@ pub fn allowed_vcpus() -> Vec<usize> {
     vcpus
 }
 
-/// Binds the calling thread to one vCPU. False where the system does not allow it.
+/// Binds the calling thread to one vCPU. False if the system does not allow that.
 pub fn pin_to(vcpu: usize) -> bool {
     Thread::this().bind(vcpu)
 }
 
-/// A thread of this process, to ask where it sits and to bind it from elsewhere.
+/// A thread of this process, which other threads can bind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Thread(system::Id);
 
 impl Thread {
-    /// The calling one.
+    /// The calling thread.
     pub(crate) fn this() -> Thread {
         Thread(system::this())
     }
 
-    /// The one vCPU in its affinity mask; none if there are more.
+    /// The only vCPU in the thread's affinity mask; none if there are more.
     pub(crate) fn pinned_to(&self) -> Option<usize> {
         system::only_vcpu(self.0)
     }
 
-    /// Binds it to one vCPU. False where the system does not allow it.
+    /// Binds the thread to one vCPU. False if the system does not allow that.
     pub(crate) fn bind(&self, vcpu: usize) -> bool {
         system::pin(self.0, vcpu)
     }
 }
 
-/// The vCPUs of a rank of this process.
+/// The vCPUs of a rank of this process, with its host, quota and requested workers.
 pub(crate) fn rank_resources(workers: Option<u32>) -> RankResources {
     RankResources { host: host_name(), vcpus: layout(&allowed_vcpus()), quota: quota(), workers }
 }
@@ -62,10 +62,9 @@ pub(crate) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The calling thread's affinity mask, put back when this is dropped.
+/// The calling thread's affinity mask, restored on drop.
 ///
-/// For a thread that is not ours and becomes a worker for the duration of a run. It stays with its thread: a mask
-/// belongs to one.
+/// For a thread of the program that becomes a worker during a run. Cannot be sent: a mask belongs to a thread.
 pub(crate) struct SavedMask {
     mask: Option<system::Mask>,
     of_this_thread: PhantomData<*const ()>,

@@ -1,9 +1,11 @@
-//! Requests and their answers: as much of HTTP as a page of figures and one request need.
+//! Parses requests and makes their answers: as much of HTTP as pages of figures and one other request need.
 //!
-//! Of a request the first line, `Host` and [`RESIZE_HEADER`] are read; bodies are not read, connections not kept. An
-//! answer has no CORS header, so a browser lets no other site read it. A site could resolve its own name to loopback (DNS
-//! rebinding); the check of `Host` prevents that. Nor can another site have a browser send [`RESIZE_HEADER`]. So only a
-//! program of this host resizes a run, and only where the server listens on loopback.
+//! Of a request the first line, `Host` and [`RESIZE_HEADER`] are read, but no body. Connections are not kept.
+//!
+//! 1. An answer has no CORS header, so a browser lets no other site read it.
+//! 2. A site could resolve its own name to loopback (DNS rebinding). The check of `Host` prevents that.
+//! 3. A browser does not send [`RESIZE_HEADER`] for another site. So only a program of this host can resize a run, and
+//!    only if the server listens on loopback.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use super::status::Status;
 use super::{Collect, Resize};
 use crate::threads::clock::monotonic_ns;
 
-/// Figures are collected no more often than this.
+/// Minimum time between two collections of figures, ns.
 const CACHE_NS: u64 = 250_000_000;
 const HELP: &str = "A Caribou program runs here.\n\n\
     /status   how it is doing, JSON; `caribou top` shows it\n\
@@ -21,19 +23,19 @@ const HELP: &str = "A Caribou program runs here.\n\n\
     /resize   POST /resize/N makes the first N ranks the active ones; `caribou resize` asks for it\n";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// The header of a request that changes the run: browsers send it for no other site.
+/// The header of a request that changes the run. Browsers do not send it for other sites.
 pub const RESIZE_HEADER: (&str, &str) = ("X-Caribou", "resize");
 
-/// The pages that the server answers with.
+/// The pages of the server.
 pub(super) struct Pages {
     collect: Collect,
     resize: Resize,
-    /// Only names of this host are right.
+    /// Only names of this host are accepted.
     loopback: bool,
     cached: Option<CachedStatus>,
 }
 
-/// Figures that were collected a moment ago, and the pages that have been asked for since.
+/// Figures that were just collected, and the pages that were requested since.
 struct CachedStatus {
     collected_ns: u64,
     status: Status,
@@ -46,7 +48,7 @@ impl Pages {
         Pages { collect, resize, loopback, cached: None }
     }
 
-    /// The whole answer to a request, of which this is the head.
+    /// The whole answer to a request with this head.
     pub(super) fn answer(&mut self, head: &[u8]) -> Vec<u8> {
         let Some(request) = Request::parse(head) else {
             return refuse("400 Bad Request", "this is no HTTP request");
@@ -132,14 +134,14 @@ fn response(status: &str, content_type: &str, body: &[u8], head_only: bool) -> V
     bytes
 }
 
-/// The parts of a request that matter here.
+/// The relevant parts of a request.
 #[derive(Debug, PartialEq, Eq)]
 struct Request<'a> {
     method: &'a str,
-    /// Without what comes after a `?`.
+    /// The path without the part from a `?` on.
     path: &'a str,
     host: Option<&'a str>,
-    /// True if it has [`RESIZE_HEADER`].
+    /// True if the request has [`RESIZE_HEADER`].
     resizes: bool,
 }
 
@@ -163,7 +165,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Tells whether the name means this host by itself: no foreign site can have resolved it so.
+/// Tells whether the name always means this host, so that no other site can have resolved it.
 fn names_this_host(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),

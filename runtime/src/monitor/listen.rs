@@ -25,7 +25,7 @@ fn resolve(address: &str) -> Result<Vec<SocketAddr>, String> {
     };
     match host {
         "" => Ok(vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)]),
-        // `::1:9977` could mean two things.
+        // `::1:9977` would be ambiguous.
         host if host.contains(':') && !(host.starts_with('[') && host.ends_with(']')) => Err(expected()),
         _ => match address.to_socket_addrs() {
             Ok(found) => Ok(found.collect()),
@@ -34,7 +34,7 @@ fn resolve(address: &str) -> Result<Vec<SocketAddr>, String> {
     }
 }
 
-/// The error in words, with advice where the remedy is not obvious.
+/// The error as text, with advice if the remedy is not obvious.
 fn reason(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::AddrInUse => "another program has that port, choose another or 0 for any".into(),

@@ -1,7 +1,7 @@
-//! A [`Status`] in the text format of Prometheus, version 0.0.4.
+//! Formats a [`Status`] in the text format of Prometheus, version 0.0.4.
 //!
-//! <https://prometheus.io/docs/instrumenting/exposition_formats/>: a family is `# HELP`, `# TYPE` and its samples, all in
-//! one place; base units (seconds); counters end in `_total`. `rank` and `worker` are labels, so that a query can sum.
+//! <https://prometheus.io/docs/instrumenting/exposition_formats/>: a family is `# HELP`, `# TYPE` and its samples, all
+//! together. Units are base units (seconds), and counters end in `_total`. `rank` and `worker` are labels, for sums.
 
 use std::fmt::{Display, Write};
 
@@ -153,7 +153,7 @@ fn syncs(status: &Status, text: &mut Text) {
     text.sample("imbalance_predicted_ratio", &[], &last.imbalance_predicted);
 }
 
-/// Families and samples, under names that begin with `caribou_`.
+/// Families and samples; their names begin with `caribou_`.
 struct Text(String);
 
 impl Text {
@@ -177,7 +177,7 @@ impl Text {
     }
 }
 
-/// A label's value, as it stands between quotes.
+/// The value of a label, as it is written between quotes.
 fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,16 +1,16 @@
-//! The sockets: one thread, which sleeps until a client asks.
+//! Serves connections by a single thread, which sleeps until a client sends a request.
 //!
-//! | a connection is | until |
+//! | state of a connection | until |
 //! |---|---|
-//! | `Reading` | the empty line after the head has come |
-//! | `Writing` | all of the answer has been taken |
-//! | `Draining` | the client has closed; to close before could reset an answer that it has not read |
+//! | `Reading` | the empty line after the head has arrived |
+//! | `Writing` | all of the answer was sent |
+//! | `Draining` | the client has closed; closing earlier could reset an answer that the client has not read |
 //!
-//! 1. There are at most [`CONNECTIONS_MAX`]. A further one evicts the oldest that has not asked yet, or else the oldest:
-//!    a client that connects and sends nothing delays no other.
-//! 2. Each ends [`CONNECTION_NS_MAX`] after it began, in any state.
+//! 1. There are at most [`CONNECTIONS_MAX`]. A further connection evicts the oldest that is `Reading`, or else the
+//!    oldest. So a client that connects and sends nothing delays no other.
+//! 2. Each connection ends [`CONNECTION_NS_MAX`] after it was accepted, in any state.
 //! 3. Of a head at most [`HEAD_MAX`] bytes are kept; of a body none.
-//! 4. Only `poll` blocks; closing the other end of `woken` ends it.
+//! 4. Only `poll` blocks. Closing the other end of `woken` ends it.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -24,16 +24,16 @@ use rustix::time::Timespec;
 use super::http::{Pages, refuse};
 use crate::threads::clock::monotonic_ns;
 
-/// Clients at a time.
+/// Maximum number of connections at a time.
 pub(super) const CONNECTIONS_MAX: usize = 16;
-/// From when it is accepted to its end.
+/// Maximum time of a connection from its acceptance to its end, ns.
 const CONNECTION_NS_MAX: u64 = 2_000_000_000;
-/// The longest head.
+/// Maximum length of a head, bytes.
 pub(super) const HEAD_MAX: usize = 8192;
-/// Time without accepting when the process has no descriptor left.
+/// How long no connections are accepted after the process had no file descriptor left, ns.
 const EXHAUSTED_NS: u64 = 200_000_000;
 
-/// Answers until the other end of `woken` goes.
+/// Answers requests until the other end of `woken` is closed.
 pub(super) fn serve(listener: &TcpListener, woken: &UnixStream, mut pages: Pages) {
     let mut connections: Vec<Connection> = Vec::new();
     let mut accept_from_ns = 0;
@@ -100,14 +100,14 @@ fn wait(
     });
     match poll(&mut fds, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
-        // The kernel has no memory for the list. It is asked again, but not in a hurry.
+        // The kernel has no memory for the list. The caller retries after a pause.
         Err(_) => std::thread::sleep(Duration::from_millis(100)),
     }
     let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
     Ready { stop: ready[0], listener: ready[1], connections: ready[2..].to_vec() }
 }
 
-/// The next connection, if there is one. Fails if the process has no descriptor left.
+/// The next connection, if there is one. Fails if the process has no file descriptor left.
 fn accept(listener: &TcpListener) -> io::Result<Option<Connection>> {
     match listener.accept() {
         Ok((stream, _)) => {
@@ -115,7 +115,7 @@ fn accept(listener: &TcpListener) -> io::Result<Option<Connection>> {
             let deadline_ns = monotonic_ns() + CONNECTION_NS_MAX;
             Ok(Some(Connection { stream, state: State::Reading(Vec::new()), deadline_ns }))
         }
-        // It went away while it waited.
+        // The client has closed the connection before it was accepted.
         Err(error) if would_block(&error) || error.kind() == ErrorKind::ConnectionAborted => Ok(None),
         Err(error) => Err(error),
     }
@@ -128,7 +128,7 @@ struct Connection {
 }
 
 enum State {
-    /// This much of the head has come.
+    /// The part of the head that has arrived.
     Reading(Vec<u8>),
     /// The answer, and the number of its bytes that were sent.
     Writing(Vec<u8>, usize),
@@ -142,7 +142,7 @@ impl State {
 }
 
 impl Connection {
-    /// Does what can be done without waiting. False when the connection is over.
+    /// Does everything that needs no waiting. False when the connection is over.
     fn advance(&mut self, pages: &mut Pages) -> bool {
         let mut bytes = [0; 4096];
         if let State::Reading(head) = &mut self.state {
@@ -172,7 +172,7 @@ impl Connection {
     }
 }
 
-/// The answer, if the head is complete, or too long to wait for its end.
+/// The answer, if the head is complete or too long.
 fn answer(head: &[u8], pages: &mut Pages) -> Option<Vec<u8>> {
     let ends = |end: &[u8]| head.windows(end.len()).position(|window| window == end);
     match ends(b"\r\n\r\n").or_else(|| ends(b"\n\n")) {

@@ -1,4 +1,4 @@
-//! The status of a run while it runs.
+//! The state of a run at one moment, as the monitor serves it, and the bounds on its size.
 
 use lb_strategies::Shape;
 use litemap::LiteMap;
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 use crate::trace::Sample;
 use crate::trace::{StepsSoFar, SyncReport};
 
-/// The form of [`Status`] as JSON. Fields may be added; if one changes its meaning, the number does too.
+/// The version of [`Status`] as JSON. Fields may be added. If the meaning of a field changes, the number changes too.
 pub const SCHEMA: &str = "caribou.status/1";
-/// Syncs that are told one by one.
+/// Maximum number of syncs in the list.
 const SYNCS_MAX: usize = 20;
-/// Numbers in the lists of these syncs, all together; there are five lists of as many numbers as ranks.
+/// Maximum number of numbers in the lists of these syncs together. A sync has five lists with a number per rank.
 const NUMBERS_MAX: usize = 4000;
-/// Kinds that are told one by one.
+/// Maximum number of kinds in the list.
 const KINDS_MAX: usize = 100;
-/// All the others.
+/// The name for all other kinds.
 const OTHER_KINDS: &str = "(others)";
-/// Characters of a name or of the reason why a run failed.
+/// Maximum length of a name, or of the reason why a run failed, in characters.
 const TEXT_MAX: usize = 2000;
 
-/// The state of a run, as one of its processes knows it. Times are totals since the run began: a reader that wants to know
-/// about an interval asks twice.
+/// The state of a run in one of its processes. Times are totals since the run began. For an interval, a reader
+/// subtracts two states.
 ///
 /// ```
 /// use caribou::monitor::{RankStatus, Status};
@@ -33,10 +33,10 @@ const TEXT_MAX: usize = 2000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Status {
-    /// [`SCHEMA`]; empty where another server answers.
+    /// [`SCHEMA`]; empty if another server answers.
     #[serde(default)]
     pub schema: String,
-    /// Tells this run from all others.
+    /// The unique name of the run.
     pub run_id: String,
     /// The name of the program.
     pub program: String,
@@ -44,29 +44,29 @@ pub struct Status {
     pub lb: String,
     /// The shape of the program.
     pub shape: Shape,
-    /// Iterations of the pool; none of arrays, and before it begins.
+    /// Iterations of the pool; none for arrays, and before the pool begins.
     pub iterations_total: Option<u64>,
-    /// Since the run began, ns.
+    /// Time since the run began, ns.
     pub elapsed_ns: u64,
-    /// Ranks of the whole run, in all processes.
+    /// Number of ranks of the whole run, in all processes.
     pub ranks_total: u32,
-    /// Number of active ranks, which are the first ones; on rank 0 alone.
+    /// Number of active ranks, which are the first ones; on rank 0 only.
     pub ranks_active: Option<u32>,
     /// The ranks in this process.
     pub ranks: Vec<RankStatus>,
-    /// CPU time of this process by kind of message, largest first. All beyond the first hundred is one, `(others)`.
+    /// CPU time of this process by kind of message, largest first. After the first hundred all are `(others)`.
     pub kinds: Vec<KindStatus>,
-    /// The last twenty syncs, oldest first; on rank 0 alone. Lists of older ones are empty where there are many ranks.
+    /// The last twenty syncs, oldest first; on rank 0 only. With many ranks, the lists of older syncs are empty.
     pub syncs: Vec<SyncReport>,
-    /// Syncs so far.
+    /// Number of syncs so far.
     pub syncs_total: u64,
-    /// Chunks that have been moved.
+    /// Number of chunks moved so far.
     pub moved_total: u64,
-    /// The steps of a program in supersteps so far; on rank 0 alone.
+    /// The steps of a program in supersteps so far; on rank 0 only.
     pub steps: Option<StepsSoFar>,
     /// True when the run is over.
     pub finished: bool,
-    /// The reason why it failed, if it did.
+    /// The reason why the run failed, if it did.
     pub failed: Option<String>,
 }
 
@@ -76,72 +76,72 @@ pub struct Status {
 pub struct RankStatus {
     /// The rank.
     pub rank: u32,
-    /// The host it runs on.
+    /// The host of the rank.
     pub host: String,
-    /// Its workers, in order.
+    /// The workers, in order.
     pub workers: Vec<WorkerStatus>,
-    /// Chunks that are there now.
+    /// Number of chunks on the rank.
     pub chunks: u64,
-    /// Bytes of messages that wait there for their chunks now.
+    /// Bytes of messages that wait on the rank for their chunks.
     pub waiting_bytes: u64,
-    /// The most that have waited so far, as in [`Report::waiting_bytes_max`](crate::Report::waiting_bytes_max).
+    /// The maximum of these bytes so far, as in [`Report::waiting_bytes_max`](crate::Report::waiting_bytes_max).
     pub waiting_bytes_max: u64,
-    /// Iterations executed so far.
+    /// Number of iterations executed so far.
     pub iterations: u64,
-    /// Deliveries handled so far.
+    /// Number of messages handled so far.
     pub messages: u64,
-    /// Its last measurement of itself, if it has one.
+    /// The last sample of the rank, if there is one.
     pub sample: Option<Sample>,
-    /// Work that its workers have been at since the last look. The watchdog looks once a second, unless
-    /// `CARIBOU_WATCHDOG` is 0.
+    /// Activities of the workers that have not changed since the last sample of activities. The watchdog takes a sample
+    /// at least once per second, unless `CARIBOU_WATCHDOG` is 0.
     pub running: Vec<RunningStatus>,
 }
 
-/// The work that one worker is at.
+/// An activity of one worker that has been running for some time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunningStatus {
-    /// The worker's number on the rank; of the strategy, where it decides beside the workers, one past their last.
+    /// The worker's number on the rank; the number of workers for a strategy that decides on a separate thread.
     pub worker: u32,
-    /// The chunk, or a description of other work.
+    /// The chunk, or a description of other activities.
     pub what: String,
-    /// The kind of the message; none without a profile, and where no handler runs.
+    /// The kind of the message; none without a profile, or if no handler runs.
     pub kind: Option<String>,
-    /// For how long at least, ns.
+    /// Minimum duration so far, ns.
     pub long_ns: u64,
 }
 
-/// Work of one worker so far. Wall time that is not told here was not looked at.
+/// What one worker has done so far. Wall time that is in none of the times was not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkerStatus {
-    /// Its number on the rank.
+    /// The worker's number on the rank.
     pub worker: u32,
     /// CPU time of chunks, or of iterations, ns.
     pub cpu_ns: u64,
-    /// The runtime's own work, ns.
+    /// Time of the runtime's work, ns.
     pub runtime_ns: u64,
-    /// Time it had nothing to do, ns.
+    /// Time without work, ns.
     pub idle_ns: u64,
     /// Wall time of chunks that was not CPU time, ns: another process had the vCPU, or a handler slept or did I/O.
     pub lost_ns: u64,
-    /// Since it began, ns.
+    /// Time since the run began, ns.
     pub wall_ns: u64,
-    /// Handlers run, or ranges of iterations.
+    /// Number of handlers run, or of executed ranges of iterations.
     pub handlers: u64,
 }
 
-/// Cost of one kind of message so far.
+/// The cost of one kind of message so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KindStatus {
-    /// Its name.
+    /// The name of the kind.
     pub name: String,
     /// CPU time of its handlers, ns.
     pub cpu_ns: u64,
     /// Number of calls.
     pub calls: u64,
-    /// The longest, ns.
+    /// The longest call, ns.
     pub longest_ns: u64,
 }
 
@@ -170,7 +170,7 @@ impl Default for Status {
 }
 
 impl Status {
-    /// The status to send: of bounded size, and with values that JSON and Prometheus can express.
+    /// The status to send, of bounded size, and with numbers that JSON and Prometheus can express.
     pub(super) fn bounded(mut self) -> Status {
         self.kinds = merge(std::mem::take(&mut self.kinds));
         self.syncs.drain(..self.syncs.len().saturating_sub(SYNCS_MAX));
@@ -191,7 +191,7 @@ impl Status {
     }
 }
 
-/// JSON has no word for NaN or infinity, and a reader would refuse the whole status.
+/// Replaces NaN and infinity, which JSON cannot express, so that readers do not refuse the whole status.
 fn make_finite(number: &mut f64) {
     if !number.is_finite() {
         *number = 0.0;
@@ -202,7 +202,7 @@ fn bound_sync(sync: &mut SyncReport, left: &mut usize) {
     let SyncReport { chunks_per_rank, capacity, share, before_ns, predicted_ns, .. } = sync;
     let numbers = chunks_per_rank.len() + capacity.len() + share.len() + before_ns.len() + predicted_ns.len();
     if numbers > *left {
-        // Nor are there lists of older ones, which would look as if ranks came and went.
+        // Lists of older syncs are dropped too: gaps would look as if ranks came and went.
         *left = 0;
         chunks_per_rank.clear();
         capacity.clear();
@@ -217,7 +217,7 @@ fn bound_sync(sync: &mut SyncReport, left: &mut usize) {
     sync.reported = None;
 }
 
-/// One entry a name, the most expensive first.
+/// One entry per name, with the largest CPU time first.
 fn merge(kinds: Vec<KindStatus>) -> Vec<KindStatus> {
     let mut by_name = LiteMap::<String, KindStatus>::new();
     for mut kind in kinds {
@@ -235,7 +235,7 @@ fn merge(kinds: Vec<KindStatus>) -> Vec<KindStatus> {
 }
 
 impl KindStatus {
-    /// Both together, under the name of the other.
+    /// Adds the costs of `other`, and takes its name.
     fn add(&mut self, other: KindStatus) {
         self.name = other.name;
         self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);

@@ -1,4 +1,4 @@
-//! The monitor as its clients meet it: by sockets.
+//! Tests of the monitor through sockets, as its clients use it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -54,16 +54,16 @@ fn started(status: Status) -> Monitor {
     serving(Arc::new(move || status.clone()))
 }
 
-/// A monitor of a run with four ranks that is never resized.
+/// A monitor of a run with four ranks that refuses to be resized.
 fn serving(collect: Collect) -> Monitor {
     let refuse = Arc::new(|ranks| Err(format!("not {ranks} of 4")));
     Monitor::start("127.0.0.1:0", Rank(0), collect, refuse).expect("a free port")
 }
 
-/// Sends this and reads until the server closes: status line, head, body.
+/// Sends a request and reads until the server closes. Returns status line, head and body.
 fn ask(address: SocketAddr, request: &[u8]) -> (String, String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
-    // The server may answer and close before all has been sent.
+    // The server may answer and close before the whole request was sent.
     let _ = stream.write_all(request);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -76,7 +76,7 @@ fn fetch(address: SocketAddr, path: &str) -> (String, String, String) {
     ask(address, format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
 }
 
-/// All samples of a page in the text format of Prometheus, by name and labels. Panics at anything not in the format.
+/// All samples of a page in the text format of Prometheus, by name and labels. Panics if the format is wrong.
 fn prometheus(page: &str) -> BTreeMap<(String, Vec<(String, String)>), f64> {
     let mut samples = BTreeMap::new();
     let (mut family, mut families) = (String::new(), BTreeSet::new());
@@ -279,7 +279,7 @@ fn silent_clients_keep_nobody_else_from_an_answer() {
         silent.push(stream);
     }
     assert_eq!(fetch(monitor.address(), "/status").0, "HTTP/1.1 200 OK");
-    // With these there are far more than fit, or than the kernel keeps waiting.
+    // More connections than the server serves, and than the kernel queues.
     silent.extend((0..300).map(|_| TcpStream::connect(monitor.address()).unwrap()));
     assert_eq!(fetch(monitor.address(), "/status").0, "HTTP/1.1 200 OK");
     let mut nothing = [0];
@@ -316,7 +316,7 @@ fn it_stops_though_clients_are_connected() {
     stalled.write_all(b"GET /sta").unwrap();
     assert_eq!(fetch(address, "/").0, "HTTP/1.1 200 OK", "so the server has met the one before");
     drop(monitor);
-    // Closed by the server, one way or the other.
+    // The server has closed, with or without a reset.
     assert_eq!(stalled.read(&mut [0]).unwrap_or(0), 0);
     assert!(TcpStream::connect(address).is_err(), "nobody listens");
 }

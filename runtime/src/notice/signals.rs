@@ -1,8 +1,8 @@
-//! Signals that give notice: SIGTERM and SIGUSR1.
+//! Receives the signals that give notice: SIGTERM and SIGUSR1.
 //!
-//! The first signal gives notice to the run, and to later runs of the process. A second SIGTERM ends the process at once.
-//! While no run listens and none has been given notice, both signals keep their default action. A thread of the process
-//! receives them, from the first run that listens to the end of the process.
+//! The first signal gives notice to the run, and to later runs of the process. A second SIGTERM ends the process at
+//! once. Before the first notice, if no run listens, both signals have their default action. A thread of the process
+//! receives signals, from the first run that listens to the end of the process.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -19,12 +19,12 @@ use crate::ids::Rank;
 static LISTENERS: Mutex<Vec<Weak<Notification>>> = Mutex::new(Vec::new());
 /// The signal that has given notice to this process; 0 before.
 static NOTICE: AtomicI32 = AtomicI32::new(0);
-/// True once SIGTERM has given notice.
+/// True after SIGTERM has given notice.
 static TERMINATED: AtomicBool = AtomicBool::new(false);
-/// The reason why signals cannot be received, if they cannot; unset before the first run that listens.
+/// Why signals cannot be received, if they cannot. Not set before the first run that listens.
 static HEARING: OnceLock<Option<String>> = OnceLock::new();
 
-/// Signals give notice by this from now on, and so does one that has come before. The error says why they cannot.
+/// Makes signals give notice by `notification`, including an earlier signal. The error is the reason why they cannot.
 pub(super) fn listen(notification: &Arc<Notification>) -> Result<(), String> {
     let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
     listeners.retain(|other| other.strong_count() > 0);
@@ -49,25 +49,25 @@ fn hear() -> io::Result<()> {
     thread::Builder::new().name("caribou hears".into()).spawn(hear).map(drop)
 }
 
-/// Tells all listeners of a signal. Without any it takes its default action, and so does a second SIGTERM.
+/// Passes a signal to all listeners. Without listeners the signal takes its default action, as does a second SIGTERM.
 fn heard(signal: i32) {
     let all: Vec<Arc<Notification>> = {
         let listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.iter().filter_map(Weak::upgrade).collect()
     };
-    // A process that was given notice is about to end, also when its run has ended already.
+    // A process that got a notice is about to end, even if its run has ended already.
     let ends = match NOTICE.load(Ordering::Acquire) {
         0 => all.is_empty(),
         _ => signal == SIGTERM && TERMINATED.load(Ordering::Acquire),
     };
     if !ends {
-        // A run that begins later gets the notice too.
+        // Kept, so that a run that begins later gets the notice too.
         let _ = NOTICE.compare_exchange(0, signal, Ordering::AcqRel, Ordering::Acquire);
         TERMINATED.fetch_or(signal == SIGTERM, Ordering::AcqRel);
     }
     all.iter().for_each(|listener| listener.give(named(signal, listener.rank)));
     if ends {
-        // It does not return for these signals.
+        // Does not return for these signals.
         let _ = emulate_default_handler(signal);
     }
 }

@@ -1,10 +1,9 @@
-//! Asks the metadata service of the cloud whether it takes this machine back.
+//! Polls the metadata service of the cloud for the notice that it takes this machine back.
 //!
-//! A thread of the process polls the service while the run listens, and ends with the run. It polls until notice was given.
-//! Only an answer that the service documents is a notice. Everything else, from a closed connection to a page of HTML, counts
-//! as a failure, which is told once.
+//! A thread of the process polls while the run listens, until notice was given. Only an answer that the service
+//! documents is a notice. Everything else, from a closed connection to a page of HTML, is a failure, with one warning.
 //!
-//! | service | asked every | notice | advice |
+//! | service | interval | notice | advice |
 //! |---|---|---|---|
 //! | `aws` | 5 s | `spot/instance-action` is there | `events/recommendations/rebalance` is there |
 //! | `gcp` | 1 s | `instance/preempted` is `TRUE` | |
@@ -27,34 +26,34 @@ use crate::config::{Cloud, Spot};
 use crate::ids::Rank;
 use crate::warn::{print_line, warn};
 
-/// Failures in a row after which a service that has answered before counts as lost.
+/// Number of failures in a row after which a service that has answered before counts as lost.
 const FAILURES_MAX: u32 = 3;
-/// Time after which a service is looked for again, where none has answered.
+/// Time until services are tried again if none has answered.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
-/// Longest text of a service that is shown.
+/// Maximum length of a text from a service that is shown, bytes.
 const TEXT_MAX: usize = 64;
 
 /// An announcement of a service about this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Event {
-    /// It is taken back, as this says.
+    /// The machine is taken back; with a text for the user.
     Notice(String),
-    /// It may be taken back soon, as this says.
+    /// The machine may be taken back soon; with a text for the user.
     Advice(String),
 }
 
 /// The metadata service of a cloud.
 trait Service {
-    /// Its name, for people.
+    /// The name for people.
     fn name(&self) -> &'static str;
 
     /// The time from one poll to the next.
     fn interval(&self) -> Duration;
 
-    /// Succeeds if this machine is of this cloud.
+    /// Succeeds if the service answers, so that this machine is of this cloud.
     fn find(&mut self, http: &Http) -> Result<(), String>;
 
-    /// Asks once. Advice comes once.
+    /// Polls once. An advice is returned once.
     fn poll(&mut self, http: &Http) -> Result<Option<Event>, String>;
 }
 
@@ -66,7 +65,7 @@ fn service(cloud: Cloud) -> Box<dyn Service> {
     }
 }
 
-/// The thread that polls. It ends when this is dropped.
+/// The thread that polls, which stops when this is dropped.
 #[derive(Debug)]
 pub(super) struct Watcher {
     stop: Arc<Stop>,
@@ -74,10 +73,10 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Gives notice by `notification` when the service of this setting announces it. None if no service is to be asked.
+    /// Starts a thread that gives notice by `notification` when a service of `spot` announces it, if there is one.
     ///
     /// # Errors
-    /// The reason why the thread cannot be started.
+    /// If the thread cannot be started, with the reason.
     pub(super) fn start(spot: &Spot, notification: Arc<Notification>) -> Result<Option<Watcher>, String> {
         if spot.is_none() {
             return Ok(None);
@@ -91,7 +90,7 @@ impl Watcher {
     }
 }
 
-/// Waits for the request in progress, if there is one: for about a second at most.
+/// Stops the thread. Waits for a request in progress, about 1 s at most.
 impl Drop for Watcher {
     fn drop(&mut self) {
         self.stop.set();
@@ -102,7 +101,7 @@ impl Drop for Watcher {
     }
 }
 
-/// Tells the thread that polls to end.
+/// A flag that makes the polling thread stop.
 #[derive(Debug, Default)]
 struct Stop {
     is_set: Mutex<bool>,
@@ -119,7 +118,7 @@ impl Stop {
         *self.is_set.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for so long, or until it is set. Returns whether it is.
+    /// Waits for `time`, or until the flag is set. Returns whether it is set.
     fn wait(&self, time: Duration) -> bool {
         let is_set = self.is_set.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(is_set, time, |is_set| !*is_set);
@@ -127,7 +126,7 @@ impl Stop {
     }
 }
 
-/// Polls until notice was given, or until the run ends.
+/// Polls until notice is given or the run ends.
 fn watch(spot: &Spot, stop: &Arc<Stop>, notification: &Notification) {
     let (rank, http) = (notification.rank, Http::new(spot.address, stop.clone()));
     let Some(mut service) = find(spot, stop, &http, rank) else { return };
@@ -158,8 +157,7 @@ fn watch(spot: &Spot, stop: &Arc<Stop>, notification: &Notification) {
     }
 }
 
-/// The service of this setting. Where none answers, the user is told once, and it is looked for again. None at the end of the
-/// run.
+/// The service of this setting. If none answers, warns once, and tries again. None at the end of the run.
 fn find(spot: &Spot, stop: &Stop, http: &Http, rank: Rank) -> Option<Box<dyn Service>> {
     let mut told = false;
     loop {
@@ -176,7 +174,7 @@ fn find(spot: &Spot, stop: &Stop, http: &Http, rank: Rank) -> Option<Box<dyn Ser
     }
 }
 
-/// The service of this setting: of several the first that answers.
+/// The service of this setting; if there are several, the first that answers.
 fn found(spot: &Spot, http: &Http) -> Option<Box<dyn Service>> {
     let mut services = spot.clouds.iter().map(|&cloud| service(cloud));
     match spot.clouds.len() {
@@ -196,12 +194,12 @@ fn nothing_found(rank: Rank) -> String {
 #[derive(Debug, Default)]
 struct Contact {
     has_answered: bool,
-    /// In a row.
+    /// Number of failures in a row.
     failures: u32,
     lost: Option<Loss>,
 }
 
-/// The user was told that the service does not answer.
+/// The state of a loss that was reported to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
     Lasts,
@@ -216,7 +214,7 @@ enum Line {
 }
 
 impl Contact {
-    /// A line for the user when the service is lost, and one when it is back, once in a run.
+    /// A line for the user when the service is lost, and a line when it is back, each once per run.
     fn after(
         &mut self,
         answer: &Result<Option<Event>, String>,

@@ -1,4 +1,4 @@
-//! The interface for users: a pool, the types that accumulate, and random streams for its iterations.
+//! The user interface of pools: the pool, accumulators, and random streams for iterations.
 
 pub(crate) mod accumulator;
 pub(crate) mod extremes;

@@ -1,4 +1,4 @@
-//! One rank of a pool as a state machine, and the user's functions with their types erased.
+//! The data of a pool without threads or clocks: packets, saved work, and the user's functions with their types erased.
 
 pub(crate) mod image;
 pub(crate) mod packet;

@@ -1,4 +1,4 @@
-//! The work of a pool's workers and monitors, in threads or by seed, and the parts of all ranks put together.
+//! Executes a pool: its workers and communication threads, in threads or by seed, and the merging of their results.
 
 pub(crate) mod checkpoint;
 mod comm_thread;

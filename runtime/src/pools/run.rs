@@ -1,4 +1,4 @@
-//! Runs pools: sets up their ranks in threads, in processes or under simulation.
+//! Runs pools: sets up their ranks in threads, in processes or in a simulation.
 
 use std::ops::Range;
 use std::path::Path;
@@ -34,16 +34,16 @@ use crate::wire::{self, WireError};
 /// Executes `body` for all of `0..iterations` on all workers of all ranks, and merges their accumulators. Each index
 /// counts exactly once in the result.
 ///
-/// `body` gets ranges that add up to about 0.1 s each, or single iterations that take longer. `CARIBOU_LB` selects the
-/// policy that hands them out. `init` makes the neutral value of merging. It is called for each worker, and for each
-/// range that may be executed twice. Under `mpirun` every process calls this with the same arguments, and gets the same
-/// result. [`Pool`] has more options.
+/// `body` gets ranges that take about 0.1 s each, or single iterations that take longer. `CARIBOU_LB` selects the
+/// policy that hands out ranges. `init` makes the neutral value of merging, for each worker and for each range that may
+/// be executed twice. Under `mpirun` every process calls this with the same arguments, and gets the same result.
+/// [`Pool`] has more options.
 ///
-/// Every policy but two executes each index once. `leases` and `auto` do so too, unless they are given `replicate=on`: at the
-/// end, workers without work then execute copies of late ranges. The first to end counts, and the accumulator of the other is
-/// dropped. With `replicate=on` `body` must therefore have no effect but on its accumulator.
+/// All policies except two execute each index once. `leases` and `auto` do so too, unless they have the parameter
+/// `replicate=on`: idle workers then execute copies of late ranges at the end. The copy that ends first counts, and the
+/// accumulator of the other copy is dropped. So `body` must then have no effect except on its accumulator.
 ///
-/// A pool takes about a millisecond to start and to end. For less work use a loop, and one long pool instead of many
+/// A pool takes about a millisecond to start and to end. For less work use a loop. Use one long pool instead of many
 /// short ones.
 ///
 /// ```
@@ -65,7 +65,7 @@ use crate::wire::{self, WireError};
 /// ```
 ///
 /// # Errors
-/// An iteration that panicked, a result that does not survive encoding, a process that was killed: see [`Error`].
+/// If an iteration panics, a result cannot be encoded and decoded, or a process is killed: see [`Error`].
 pub fn pool<A: Accumulator>(
     config: &Config,
     iterations: u64,
@@ -79,7 +79,7 @@ impl Pool<'_> {
     /// Runs the pool; see [`pool`].
     ///
     /// # Errors
-    /// Those of [`pool`].
+    /// As [`pool`].
     pub fn run<A: Accumulator>(
         &self,
         init: impl Fn() -> A + Sync,
@@ -91,7 +91,7 @@ impl Pool<'_> {
     /// Runs the pool in `runtime`, in a program that uses MPI itself. Collective.
     ///
     /// # Errors
-    /// Those of [`pool`].
+    /// As [`pool`].
     #[cfg(feature = "mpi")]
     pub fn run_in<A: Accumulator>(
         &self,
@@ -136,7 +136,7 @@ impl Pool<'_> {
         Ok(PoolOutcome { result, report: self.report(before, whole, report) })
     }
 
-    /// `before` iterations were executed before the pool was restarted.
+    /// The report of the pool. `before` iterations were executed before a restart.
     fn report(&self, before: u64, whole: PoolResult, run: RunReport) -> PoolReport {
         PoolReport {
             run,
@@ -151,7 +151,7 @@ impl Pool<'_> {
     }
 }
 
-/// The pool goes on from this checkpoint. Only the process of rank 0 reads the accumulated value.
+/// Restarts the pool from this checkpoint. Only the process of rank 0 reads the accumulated value.
 fn go_on<A, I, B>(
     work: &Work<'_, A, I, B>,
     path: &Path,
@@ -194,10 +194,10 @@ where
 /// A pool with the user's functions.
 struct PoolShape<'p, A, I, B> {
     pool: &'p Pool<'p>,
-    /// The configuration as far as checkpoints are concerned.
+    /// The configuration with the chosen checkpoint of a restart.
     config: Config,
     work: Work<'p, A, I, B>,
-    /// In a restarted pool: whether this process has read the checkpoint, or why it cannot.
+    /// Set in a restarted pool after this process has read the checkpoint, or has failed to.
     restored: OnceLock<Result<(), String>>,
     policy: Arc<dyn PoolStrategy>,
     result: Mutex<Option<(A, PoolResult)>>,
@@ -209,7 +209,7 @@ where
     I: Fn() -> A + Sync,
     B: Fn(&mut A, Range<u64>) + Sync,
 {
-    /// Runs it in one thread and virtual time.
+    /// Runs the pool in one thread and virtual time.
     fn simulate(&self, seed: u64) -> Result<RunReport, Error> {
         self.restore(ROOT)?;
         let (ranks, workers) = self.pool.config.pool_size();
@@ -225,17 +225,16 @@ where
         Ok(RunReport { workers_per_rank: facts.workers, ..run })
     }
 
-    /// Reads the checkpoint of a restart, once in each process. While ranks are set up one that cannot ends the run on
-    /// all.
+    /// Reads the checkpoint of a restart, once in each process. If a rank cannot, its setup fails, and no rank runs.
     fn restore(&self, rank: Rank) -> Result<(), Error> {
         let Some(path) = &self.config.restart else { return Ok(()) };
         let is_of_root = rank == ROOT || self.config.launch() == Launch::Alone;
-        // It merges accumulators, by code of the program.
+        // Reading merges accumulators, which is code of the program.
         let read = || catching(|| go_on(&self.work, path, &self.config, is_of_root));
         self.restored.get_or_init(read).clone().map_err(|why| wrong("CARIBOU_RESTART", why))
     }
 
-    /// Where this rank writes checkpoints, if any are made.
+    /// The store of this rank's checkpoints, if any are made.
     fn store(&self, rank: Rank) -> Result<Option<Arc<Store>>, Error> {
         let store = self.config.checkpoint.as_ref().map(|settings| Store::new(settings, rank).map(Arc::new));
         store.transpose().map_err(|why| wrong("CARIBOU_CHECKPOINT", why))
@@ -277,7 +276,7 @@ where
         config.pool_size()
     }
 
-    /// One more for the communication thread.
+    /// One sleeper per worker, and one for the communication thread.
     fn sleepers(&self, workers: u32) -> u32 {
         workers + 1
     }

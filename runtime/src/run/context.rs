@@ -1,4 +1,4 @@
-//! The context that a rank of any shape gets for a run, above all its placement on vCPUs.
+//! What a rank of any shape gets for a run, such as its configuration, placement, clock and transport.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::threads::clock::Clock;
 use crate::threads::team::Team;
 use crate::transport::handle::TransportHandle;
 
-/// The context that a rank gets for a run.
+/// What a rank gets for a run.
 pub(crate) struct RankContext<'s, P> {
     pub(crate) config: &'s Config,
     pub(crate) rank: Rank,
@@ -24,7 +24,7 @@ pub(crate) struct RankContext<'s, P> {
     pub(crate) team: Arc<Team>,
     pub(crate) clock: Clock,
     pub(crate) outcome: Arc<Outcome>,
-    /// The record that is kept.
+    /// The record of the run.
     pub(crate) run_recording: &'s Session,
     /// None for the only rank of a run.
     pub(crate) transport: Option<TransportHandle<'s, P>>,
@@ -36,7 +36,7 @@ impl RankPlacement {
         self.vcpus.as_ref().map(|vcpus| vcpus[worker.index()])
     }
 
-    /// Pins the calling thread to a worker's vCPU, if it has one.
+    /// Pins the calling thread to the vCPU of a worker, if the worker is pinned.
     pub(crate) fn pin_worker<'w>(
         &self,
         rank: Rank,
@@ -52,7 +52,7 @@ impl RankPlacement {
     }
 }
 
-/// A thread of a rank panicked in code that no handler of panics covers, such as a drop.
+/// The error of a panic in code of a rank that no handler of panics covers, such as a drop.
 pub(crate) fn panicked(rank: Rank, panic: &(dyn Any + Send)) -> Error {
     let why = format!("it panicked outside of a handler: {}", panic_message(panic));
     Error::System { what: format!("rank {rank}"), why }

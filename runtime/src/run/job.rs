@@ -1,19 +1,19 @@
-//! This process as one rank of an MPI job: links to the others, their failure detection, and one run after the other.
+//! Runs this process as one rank of an MPI job: connects the processes, detects lost ones, and makes runs.
 //!
-//! A [`Job`] outlives its runs: communicator, links, liveness. `caribou::run` keeps one for MPI's world until its thread
-//! ends. [`Runtime`] is one over a communicator of a program that uses MPI itself.
+//! A [`Job`] outlives its runs, with its communicator, links and liveness. `caribou::run` keeps a job for MPI's world
+//! until its thread ends. A [`Runtime`] is a job over a communicator of a program that uses MPI itself.
 //!
 //! # A run
-//! 1. Every process sets up, and sends its result and its place ([`SetupMessage`]). An error of one is the error of all.
-//!    From all messages each makes the same plan of ranks on vCPUs.
-//! 2. Clocks are aligned with rank 0's.
-//! 3. The calling thread becomes worker 0, or the communication thread of a pool. Only it calls MPI.
-//! 4. When all have sent their byes (see [`transport::mpi`](crate::transport::mpi)), they exchange their figures.
+//! 1. Every process sets up its rank, and sends its result and the resources of its rank ([`SetupMessage`]). If one
+//!    process has an error, all return it. Otherwise each makes the same plan of ranks on vCPUs from the same messages.
+//! 2. All clocks are aligned with rank 0's clock.
+//! 3. The calling thread becomes worker 0, or the communication thread of a pool. No other thread calls MPI.
+//! 4. When all processes have sent their byes (see [`transport::mpi`](crate::transport::mpi)), they exchange figures.
 //!
 //! # When a process is lost
-//! Its links will never be drained, so the run ends with [`Error::RankLost`] without byes, and the job is *broken*.
-//! Further runs fail at once. At its end the process calls `MPI_Abort`, since `MPI_Finalize` would wait for the dead. A
-//! worker that does not return from a handler within [`GRACE`] does not delay the process.
+//! The links to a lost process will never be drained. The run therefore ends with [`Error::RankLost`] without byes, and
+//! the job is *broken*: further runs fail at once. At its end the process calls `MPI_Abort`, because `MPI_Finalize`
+//! would wait for the lost process. If a handler does not return within [`GRACE`], the process ends anyway.
 
 mod clocks;
 
@@ -63,26 +63,26 @@ use crate::transport::mpi::{Links, Mpi};
 use crate::warn;
 use crate::wire;
 
-/// Time that the process waits for its own workers after a loss.
+/// How long the process waits for its workers after a loss.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Time for a launcher to pass on why the job ends; it may share its vCPU with the whole job.
+/// Time for a launcher to pass on the message with which the job ends; the launcher may share its vCPU with the job.
 const OUTPUT_FLUSH_TIME: Duration = Duration::from_millis(500);
 
-/// Time within which MPI starts, unless the job is very large or a process does not come.
+/// Time within which MPI usually starts. Longer starts are of very large jobs, or because a process is missing.
 const LONG_START: Duration = Duration::from_secs(10);
 
-/// Tag of the message by which the first process tells another that it refuses too. No run has begun that could use it.
+/// Tag of the message that the first process refuses too. No run has begun that could use it.
 const REFUSED: i32 = 0;
 
-/// Time for which a process polls its connections before MPI ends, ns.
+/// How long a process polls its connections before it finalizes MPI, ns.
 const FINAL_PROGRESS_NS: u64 = 20_000_000;
 
-/// Runs of Caribou inside a program that uses MPI itself.
+/// Runs Caribou inside a program that uses MPI itself.
 ///
-/// All processes of the communicator make one, and call [`run`](Self::run) together. The communicator is duplicated and
-/// stays the program's own; between runs it may use MPI as it likes. MPI must have been initialised with
-/// `Threading::Funneled` or more, and all of this happens on the thread that did.
+/// All processes of the communicator create a `Runtime`, and call [`run`](Self::run) together. The communicator is
+/// duplicated and remains the program's; between runs the program may use MPI. MPI must have been initialised with
+/// `Threading::Funneled` or more, and all calls must be on the thread that initialised it.
 ///
 /// ```no_run
 /// # #[derive(serde::Serialize, serde::Deserialize)] struct Strip;
@@ -105,8 +105,8 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Connects the processes of `communicator`. Collective: all of them call it. Of `config` it reads whether processes of
-    /// a host share memory.
+    /// Connects the processes of `communicator`. Collective: all of them must call it. Of `config` only the setting of
+    /// [shared memory](Config::shared_memory) is used.
     ///
     /// # Errors
     /// [`Error::System`] when MPI was not initialised for this thread, or fails.
@@ -123,7 +123,7 @@ impl Runtime {
         self.job.run(config, shape)
     }
 
-    /// The rank that this process is.
+    /// The rank of this process.
     pub fn rank(&self) -> u32 {
         self.job.rank.0
     }
@@ -134,10 +134,10 @@ impl Runtime {
     }
 }
 
-/// MPI's world, for as long as the thread lives that uses it.
+/// MPI's world, until the thread that uses it ends.
 struct World {
     job: Option<Job>,
-    /// None if the program initialised MPI itself; then it also finalises it.
+    /// None if the program initialised MPI itself. The program then also finalises MPI.
     universe: Option<Universe>,
 }
 
@@ -166,7 +166,7 @@ impl World {
         }
         let initialised = mpi::initialize_with_threading(mpi::Threading::Funneled);
         let universe = initialised.map(|(universe, _)| universe);
-        // Before any collective call: others may never reach it.
+        // Checked before any collective call, which other processes may never reach.
         check_thread()?;
         check_launcher(launch::found(), SimpleCommunicator::world().size())?;
         let job = Communicator::duplicate(&SimpleCommunicator::world())
@@ -178,10 +178,10 @@ impl World {
 }
 
 impl Drop for World {
-    /// At the end of the thread, which for a program that calls `run` from `main` is the end of the process.
+    /// Called at the end of the thread. If `main` calls `run`, this is the end of the process.
     fn drop(&mut self) {
         if is_finalized() {
-            // The program has finalized MPI already: nothing can be freed any more.
+            // The program has finalized MPI already, so nothing can be freed.
             let _kept = ManuallyDrop::new(self.job.take());
             return;
         }
@@ -193,7 +193,7 @@ impl Drop for World {
     }
 }
 
-/// Warns if the start of MPI takes long: it waits for all processes, and one of them may have ended.
+/// Warns if the start of MPI takes long. MPI waits for all processes, and one of them may have ended.
 fn warn_if_slow<T>(start: impl FnOnce() -> T) -> T {
     // Processes 0 and 1 warn, in case one of them is the missing one.
     if !matches!(launch::found(), Launch::Together { process: 0 | 1, processes: 2.. }) {
@@ -205,22 +205,23 @@ fn warn_if_slow<T>(start: impl FnOnce() -> T) -> T {
             warn::warn("still waiting for the other processes to start MPI: has one ended without a run?");
         }
     };
-    // Without that thread there is no warning.
+    // If the thread cannot be started, there is no warning.
     let _ = thread::Builder::new().name("caribou start".into()).spawn(say);
     let value = start();
     drop(started);
     value
 }
 
-/// Makes sure that MPI has a connection ready from each process to each when it ends.
+/// Makes sure that MPI has a complete connection from each process to each before MPI is finalized.
 ///
-/// MPICH 4.0 closes a connection only while the other side polls it, and that side may already wait for the launcher
-/// (<https://github.com/pmodels/mpich/pull/6596>). A connection still being made would then hang both sides. So all
-/// connections are used now, and polled for a moment.
+/// MPICH 4.0 closes a connection only while the other side polls it, and the other side may already wait for the
+/// launcher (<https://github.com/pmodels/mpich/pull/6596>). A connection that is incomplete would then hang both sides.
+/// So all connections are used now, and polled for a moment.
 fn warm_up_links(world: &SimpleCommunicator) {
     let mut heard = vec![0u8; world.size() as usize];
     let said = heard.clone();
-    // After the second every process has seen that its words of the first arrived; the third sees to acknowledgements.
+    // After the second round every process has seen that its bytes of the first arrived. The third brings
+    // acknowledgements.
     for _ in 0..3 {
         world.all_to_all_into(&said[..], &mut heard[..]);
     }
@@ -230,12 +231,12 @@ fn warm_up_links(world: &SimpleCommunicator) {
     }
 }
 
-/// The present run, for the thread that learns that a rank is lost.
+/// The current run, for the thread that is notified when a rank is lost.
 #[derive(Default)]
 struct WatchedRun {
     run: Option<CurrentRun>,
     lost: Option<Lost>,
-    /// It was lost in the middle of a run.
+    /// A rank was lost during a run.
     broken: bool,
     alarm: Alarm,
 }
@@ -245,10 +246,10 @@ struct CurrentRun {
     team: Weak<Team>,
 }
 
-/// The processes of a communicator, connected.
+/// The connected processes of a communicator.
 pub(crate) struct Job {
-    /// Dropped first: a process that leaves says so before MPI's end, which waits for all. None if the process could not
-    /// reach its parent: then it is told of no loss.
+    /// Dropped first, because a process that leaves must notify the others before it finalizes MPI, which waits for
+    /// all. None if the process cannot reach its parent. It is then not notified of losses.
     liveness: Option<Liveness>,
     rank: Rank,
     ranks: u32,
@@ -266,19 +267,19 @@ impl Drop for Job {
     }
 }
 
-/// The message of each process at the beginning of a run.
+/// The message that each process sends at the beginning of a run.
 #[derive(Serialize, Deserialize)]
 struct SetupMessage {
-    /// Rank 0 names the run.
+    /// The name of the run, from rank 0.
     name: Option<RunName>,
     place: RankResources,
     shape: String,
-    /// Settings that must be the same everywhere: names and values.
+    /// Settings that must be the same in all processes: names and values.
     agreed: Vec<(String, String)>,
     failed: Option<Error>,
 }
 
-/// The message of each process at the end.
+/// The message that each process sends at the end of a run.
 #[derive(Serialize, Deserialize)]
 struct EndMessage<F> {
     figures: F,
@@ -306,7 +307,7 @@ impl Job {
     }
 
     pub(crate) fn run<S: Shape>(&mut self, config: &Config, shape: &S) -> Result<Finished<S>, Error> {
-        // A panic here, such as one of the log, leaves the other ranks in the middle of the run.
+        // After a panic here, such as a panic of the log, the other ranks are still in the run.
         catch_unwind(AssertUnwindSafe(|| self.run_together(config, shape))).unwrap_or_else(|panic| {
             self.lock().broken = true;
             Err(panicked(self.rank, &*panic))
@@ -359,8 +360,7 @@ impl Job {
         let profiles = session.end(&said);
         let mine = EndMessage { figures, elapsed_ns, failed };
         let mut all: Vec<EndMessage<S::Figures>> = self.exchange(&mine)?;
-        // Only this process has the fields that serde skips. An error that only one rank knows is still the error of the
-        // run.
+        // Only this process has the fields of its figures that serde skips. One rank's error is the run's.
         let own = mine.failed.clone();
         all[self.rank.index()] = mine;
         if let Some(error) = own.or_else(|| all.iter().find_map(|rank| rank.failed.clone())) {
@@ -376,7 +376,7 @@ impl Job {
         Ok((report.placed(&plan), all.into_iter().map(|rank| rank.figures).collect()))
     }
 
-    /// Sets the run up with all others: the placement of ranks, or why there will be no run.
+    /// Sets up the run with all other processes. Returns the placement of ranks, or why there is no run.
     fn agree<T>(
         &mut self,
         config: &Config,
@@ -389,7 +389,7 @@ impl Job {
         });
         let place = topology::rank_resources(config.workers);
         let room = config.workers.and_then(|workers| check_can_start_threads(1, workers).err());
-        // A run that will not be leaves no folder for its trace.
+        // A run that will not begin leaves no directory for its trace.
         let named = (self.rank.0 == 0 && asked.is_none()).then(|| RunName::new(config)).transpose();
         let unnamed = named.as_ref().err().cloned();
         let failed = set_up.as_ref().err().cloned().or(asked).or(room).or(unnamed);
@@ -397,7 +397,7 @@ impl Job {
         let name = named.ok().flatten();
         let all: Vec<SetupMessage> =
             self.exchange(&SetupMessage { name, place, shape: shape.text(), agreed, failed })?;
-        // Checked first: a difference may cause a failure or another program.
+        // Checked first, because a difference in settings may cause a failure or a different program.
         for (rank, hello) in (0..).map(Rank).zip(&all) {
             let differs = hello.agreed.iter().zip(&all[0].agreed).find(|(its, first)| its != first);
             if let Some(((setting, its), (_, first))) = differs {
@@ -421,7 +421,7 @@ impl Job {
         Ok((plan(&places, config.pin)?, name, set_up?))
     }
 
-    /// The error of an operation of all processes.
+    /// The error of a collective operation that failed.
     fn failed(&self, why: &MpiError) -> Error {
         self.lock().lost.map_or_else(|| broken(why), Lost::error)
     }
@@ -433,7 +433,7 @@ impl Job {
         said.iter().map(|bytes| wire::decode(bytes).map_err(wrong)).collect()
     }
 
-    /// The run itself.
+    /// Runs the rank.
     fn go<'s, S: Shape + 's>(
         &mut self,
         config: &Config,
@@ -471,7 +471,7 @@ impl Job {
         let codec = ready.codec(self.rank);
         let transport =
             (self.ranks > 1).then(|| TransportHandle::boxed(Mpi::new(&mut self.links, codec, clock.clone())));
-        // A process is one rank, and it stays active.
+        // The process is one rank, which stays active whatever its CPU limits are.
         let (rank, outcome_of_run, watch) = (self.rank, outcome.clone(), &CpuLimitsWatch::start(drop));
         let seat = RankContext {
             config,
@@ -488,7 +488,7 @@ impl Job {
             if !self.links.are_closed() {
                 resume_unwind(panic);
             }
-            // A drop at the end of the run panicked. All ranks return this error.
+            // A drop at the end of the run panicked, and all ranks return this error.
             outcome.fail(panicked(rank, &*panic));
             S::Figures::default()
         });
@@ -497,7 +497,7 @@ impl Job {
     }
 }
 
-/// Checks that MPI may be called here.
+/// Checks that this thread may call MPI.
 fn check_thread() -> Result<(), Error> {
     if !is_main_thread() {
         return Err(system("MPI", "it was initialised by another thread: call run from that one"));
@@ -509,8 +509,7 @@ fn check_thread() -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses to be one of several jobs of one process each, where the launcher started several processes of one job: every one
-/// would do all the work.
+/// Refuses a job of one process if the launcher started several, because every process would do all the work.
 fn check_launcher(launch: Launch, processes: i32) -> Result<(), Error> {
     match launch {
         Launch::Together { processes: several, .. } if processes == 1 && several > 1 => {
@@ -524,23 +523,24 @@ fn check_launcher(launch: Launch, processes: i32) -> Result<(), Error> {
     }
 }
 
-/// The facts about a process that the others need to watch it.
+/// What the other processes need to know of a process to watch it.
 #[derive(Serialize, Deserialize)]
 struct PeerInfo {
     process: u32,
     host: String,
+    /// The address to which its children in the tree of ranks connect.
     /// Where its children in the tree of ranks are to connect.
     invitation: Option<ContactInfo>,
 }
 
 impl PeerInfo {
-    /// The process, in words by which a person can find it.
+    /// The process as text by which a person can find it.
     fn name(&self, rank: Rank) -> String {
         format!("rank {rank} (process {} on host {})", self.process, self.host)
     }
 }
 
-/// Lets this process be told when another is lost.
+/// Starts the detection of lost processes.
 fn watch(
     rank: Rank,
     ranks: u32,
@@ -584,10 +584,10 @@ fn watch(
     Ok(liveness.inspect_err(|why| tracing::warn!(rank = rank.0, %why, "not watched")).ok())
 }
 
-/// A rank is lost: ends the run that is going on, if that needs it.
+/// Ends the current run, if there is one, because a rank is lost.
 fn lose(watched: &Arc<Mutex<WatchedRun>>, lost: Lost) {
     let mut state = watched.lock().unwrap_or_else(PoisonError::into_inner);
-    // No rank leaves in order before all have sent their figures, and they do so after the run.
+    // No rank leaves properly before all have sent their figures, which happens after the run.
     let going = state.run.as_ref();
     if let Some(CurrentRun { outcome, team }) = going {
         outcome.lose(lost.error());
@@ -602,7 +602,7 @@ fn lose(watched: &Arc<Mutex<WatchedRun>>, lost: Lost) {
                 end_process();
             }
         };
-        // Without that thread the process ends when its handler does.
+        // If the thread cannot be started, the process ends when its handler returns.
         let _ = thread::Builder::new().name("caribou last".into()).spawn(last_word);
     }
     state.broken |= going.is_some() || lost.kind == LossKind::Died;
@@ -610,19 +610,19 @@ fn lose(watched: &Arc<Mutex<WatchedRun>>, lost: Lost) {
     state.alarm.raise();
 }
 
-/// This process failed at something that all do together: the others wait for it there, and MPI's end would wait for them.
+/// Ends the job, because this process failed at a collective operation, in which all others wait.
 fn abort_with(error: &Error) -> ! {
     print_error(error);
     thread::sleep(OUTPUT_FLUSH_TIME);
     abort(1)
 }
 
-/// The process ends here, and its owner must learn why.
+/// Prints an error of a process that ends at once.
 fn print_error(error: &Error) {
     warn::print_line(&format!("error: {error}"));
 }
 
-/// Ends the whole job before MPI was started, see [`Launch::refuse`](crate::Launch::refuse). Returns if it was started.
+/// Ends the job before MPI is started, see [`Launch::refuse`](crate::Launch::refuse). Returns if MPI was started.
 pub(crate) fn refuse(process: u32, complaint: &str, code: u8) {
     if is_initialised() {
         return;
@@ -630,7 +630,7 @@ pub(crate) fn refuse(process: u32, complaint: &str, code: u8) {
     if process == 0 {
         warn::print_line(complaint);
     }
-    // Others wait in it for this process, and some launchers let them.
+    // Other processes wait in this call for this process, and some launchers never end them.
     let universe = ManuallyDrop::new(mpi::initialize());
     let world = universe.as_ref().map(Universe::world);
     if process == 0 {
@@ -640,7 +640,7 @@ pub(crate) fn refuse(process: u32, complaint: &str, code: u8) {
             other.send_with_tag::<[u8]>(&[], REFUSED);
         }
     } else if world.is_some_and(|world| first_refuses(&world)) {
-        // The first process has printed it, and ends the job.
+        // The first process has printed the complaint, and ends the job.
         thread::sleep(OUTPUT_FLUSH_TIME);
     } else {
         warn::print_line(complaint);
@@ -649,7 +649,7 @@ pub(crate) fn refuse(process: u32, complaint: &str, code: u8) {
     abort(code)
 }
 
-/// Waits a while for the first process to announce that it will not take part either.
+/// Waits up to a second for the message that the first process refuses too.
 fn first_refuses(world: &SimpleCommunicator) -> bool {
     let ticks = 0..2 * OUTPUT_FLUSH_TIME.as_millis();
     ticks.into_iter().any(|_| {

@@ -1,4 +1,4 @@
-//! The outcome of a run as far as this process knows it: shared by its ranks.
+//! The outcome of a run in this process, which its ranks share: the first error, and the time of the end.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,10 +10,10 @@ use crate::threads::clock::Clock;
 use crate::transport::OpenRanks;
 use crate::warn::warn;
 
-/// Ranks that are named when they are given up; there may be thousands.
+/// Maximum number of ranks that are named when they are given up; there may be thousands.
 const NAMED_MAX: usize = 8;
 
-/// The outcome of a run as far as this process knows it.
+/// The outcome of a run in this process.
 #[derive(Default)]
 pub(crate) struct Outcome {
     error: Mutex<Option<Error>>,
@@ -22,7 +22,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Keeps the first error: later ones are its consequences.
+    /// Sets the error. Only the first error is kept, because later errors are its consequences.
     pub(crate) fn fail(&self, error: Error) {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
@@ -36,8 +36,8 @@ impl Outcome {
         self.lost.load(Ordering::Acquire)
     }
 
-    /// Tells a stopped rank when to stop waiting for the others. A rank is lost, or the run has failed and a rank does
-    /// not notice for `patience`, such as one in a handler that never returns. Zero means never.
+    /// A condition for a stopped rank to stop waiting for other ranks. True if a rank is lost, or if the run has failed
+    /// and another rank has not reacted for `patience`, for example because a handler never returns. Zero means never.
     pub(crate) fn give_up_condition<'a>(
         &'a self,
         clock: &'a Clock,
@@ -48,7 +48,7 @@ impl Outcome {
         move |silent| self.lost() || (clock.now_ns() >= until_ns && self.give_up(&silent()))
     }
 
-    /// Leaves a failed run without the ranks that have not noticed the failure.
+    /// Gives up the ranks that have not reacted to the failure of the run.
     fn give_up(&self, silent: &[Rank]) -> bool {
         let Some(error) = self.error() else { return false };
         let ranks: Vec<String> = silent.iter().take(NAMED_MAX).map(ToString::to_string).collect();
@@ -73,7 +73,7 @@ impl Outcome {
 /// For runs that can lose a rank.
 #[cfg(feature = "mpi")]
 impl Outcome {
-    /// A rank is gone: the run cannot end in order.
+    /// Sets the error of a lost rank, without which the run cannot end properly.
     pub(crate) fn lose(&self, error: Error) {
         self.fail(error);
         self.lost.store(true, Ordering::Release);

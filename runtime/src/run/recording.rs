@@ -1,4 +1,4 @@
-//! The record of one run in this process: its name, the recording options, and the recordings of its ranks.
+//! The record of one run in this process: the name of the run, its options, and the recordings of its ranks.
 
 use std::fs::{self, DirEntry};
 use std::io::{self, ErrorKind};
@@ -22,7 +22,7 @@ use crate::trace::records::{End, RunRecord};
 use crate::warn::warn;
 use rustix::process::{Resource, getrlimit};
 
-/// The most of the time between two looks at the workers that counts, ns.
+/// Maximum time between two samples of the workers that counts as activity, ns.
 pub(crate) const SAMPLE_GAP_MAX_NS: u64 = 2_000_000_000;
 
 /// The record of a run.
@@ -33,23 +33,23 @@ pub(crate) struct Session {
     /// The clock of the run, once it has begun.
     clock: OnceLock<Clock>,
     activity_sampler: Mutex<ActivitySampler>,
-    /// That it has ended, and why it failed.
+    /// Set when the run has ended, with the reason if it failed.
     ended: OnceLock<Option<String>>,
-    /// The requests to shrink or expand it.
+    /// The requests to shrink or expand the run.
     resizes: Arc<ResizeRequests>,
 }
 
 /// The name of a run, the same in all processes of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RunName {
-    /// The unique name: the time when the run began, s since 1970, and the process that made the name.
+    /// A unique name: the time when the run began, in s since 1970, and the number of the process that made the name.
     id: String,
-    /// Of its directory, if it is traced.
+    /// The number of the run's directory, if the run is traced.
     number: u32,
 }
 
 impl RunName {
-    /// A new one. If the run is traced, its directory is made, so that no other run takes it.
+    /// A new name. If the run is traced, also creates its directory, so that no other run uses it.
     pub(crate) fn new(config: &Config) -> Result<RunName, Error> {
         let now = since_1970();
         let id = format!("{}.{:03}-{}", now.as_secs(), now.subsec_millis(), std::process::id());
@@ -62,7 +62,7 @@ fn directory(number: u32) -> String {
     format!("run-{number}")
 }
 
-/// Makes the directory after the last one there, and returns its number.
+/// Creates the directory with the next free number, and returns the number.
 fn new_directory(dir: &Path) -> Result<u32, Error> {
     fs::create_dir_all(dir).map_err(|why| refused(dir, &why))?;
     let number = |entry: DirEntry| entry.file_name().to_str()?.strip_prefix("run-")?.parse::<u32>().ok();
@@ -72,7 +72,7 @@ fn new_directory(dir: &Path) -> Result<u32, Error> {
         let path = dir.join(directory(next));
         match fs::create_dir(&path) {
             Ok(()) => return Ok(next),
-            // Another run was faster.
+            // Another run has created it meanwhile.
             Err(why) if why.kind() == ErrorKind::AlreadyExists && next < u32::MAX => next += 1,
             Err(why) => return Err(refused(&path, &why)),
         }
@@ -89,13 +89,13 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Half of the file size limit (`ulimit -f`), bytes: the rest is for the end of the file.
+/// Half of the file size limit (`ulimit -f`), bytes. The other half is for the end of the file.
 fn file_bytes_max() -> u64 {
     getrlimit(Resource::Fsize).current.map_or(u64::MAX, |bytes| bytes / 2)
 }
 
 impl Session {
-    /// A run begins. `name` is the same in all processes.
+    /// Begins the record of a run. `name` is the same in all processes.
     pub(crate) fn begin(config: &Config, shape: Shape, lb: &str, plan: &Plan, name: RunName) -> Arc<Session> {
         let dir = config.trace.as_ref().map(|dir| dir.join(directory(name.number)));
         if dir.is_none() && config.trace_filter != Filter::default() && config.launch().speaks() {
@@ -145,7 +145,7 @@ impl Session {
         })
     }
 
-    /// The recording of a rank, and the reason if a requested trace of it cannot be made.
+    /// The recording of a rank, and the error if a requested trace of it cannot be written.
     pub(crate) fn rank(
         &self,
         rank: Rank,
@@ -171,7 +171,7 @@ impl Session {
         self.recordings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Since the run began, ns.
+    /// Time since the run began, ns.
     pub(crate) fn elapsed_ns(&self) -> u64 {
         self.clock.get().map_or(0, Clock::now_ns)
     }
@@ -181,15 +181,15 @@ impl Session {
         &self.resizes
     }
 
-    /// The handlers that have been running since the last look.
+    /// The handlers that have been running since the last sample.
     pub(crate) fn running(&self) -> Vec<Running> {
         let (ranks, now_ns) = (self.recordings().clone(), self.elapsed_ns());
         let sightings = &mut *self.activity_sampler.lock().unwrap_or_else(PoisonError::into_inner);
         sightings.look(&ranks, now_ns, SAMPLE_GAP_MAX_NS)
     }
 
-    /// Handlers that have begun and iterations that were executed, on all ranks of this process: the same at two looks if
-    /// nothing was done in between.
+    /// Number of handlers that have begun and iterations that were executed, on all ranks of this process. If two calls
+    /// return the same number, nothing was done in between.
     #[cfg(feature = "mpi")]
     pub(crate) fn begun(&self) -> u64 {
         self.recordings().iter().map(|rank| rank.begun()).sum()
@@ -199,18 +199,18 @@ impl Session {
         &self.run
     }
 
-    /// The record of a run that has ended, without a trace that is gone.
+    /// The record of a run that has ended, without its trace if that was removed.
     pub(crate) fn record(&self) -> RunRecord {
         let trace = if Path::new(&self.run.trace).exists() { self.run.trace.clone() } else { String::new() };
         RunRecord { trace, ..self.run.clone() }
     }
 
-    /// Once the run has ended, why it failed.
+    /// Set after the run has ended; then the reason if it failed.
     pub(crate) fn ended(&self) -> Option<&Option<String>> {
         self.ended.get()
     }
 
-    /// The run has ended: traces get their ends. Returns how the ranks of this process spent their time.
+    /// Ends the traces, because the run has ended. Returns how the ranks of this process spent their time.
     pub(crate) fn end(&self, end: &End) -> Vec<RankProfile> {
         self.ended.get_or_init(|| end.failed.clone());
         let mut recordings = std::mem::take(&mut *self.recordings());

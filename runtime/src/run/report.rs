@@ -1,4 +1,4 @@
-//! The report of a run of any shape of program.
+//! The part of a report that is the same for all shapes of program.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,8 +6,8 @@ use crate::measure::topology::plan::Plan;
 use crate::text::counted;
 use crate::trace::{ClockOffset, RankProfile, RunRecord};
 
-/// The facts of a finished run of any shape. Reports encode them as fields of their own, so that a format has to know its
-/// fields by their names, as JSON does.
+/// The facts of a finished run of any shape. Reports serialise them as their own fields, so a format must name its
+/// fields, as JSON does.
 ///
 /// ```
 /// let report = caribou::Report::default();
@@ -16,27 +16,27 @@ use crate::trace::{ClockOffset, RankProfile, RunRecord};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunReport {
-    /// From the moment all ranks were set up to the end of the last of them, ns. Of arrays, measuring the vCPUs' speed
-    /// takes the first ms of it; of a pool, until the last rank had the result and had taken leave.
+    /// Time from the set-up of all ranks to the end of the last rank, ns. With arrays it includes some ms of measuring
+    /// the speed of vCPUs. With pools it lasts until the last rank had the result and had disconnected.
     pub wall_ns: u64,
-    /// Hosts, ranks, workers and where they sit, in one line; of a simulation its seed.
+    /// Hosts, ranks, workers and their vCPUs, in one line; for a simulation its seed.
     pub placement: String,
-    /// Workers of each rank; empty where arrays were simulated.
+    /// Workers of each rank; empty if arrays were simulated.
     pub workers_per_rank: Vec<u32>,
-    /// True if every worker had a vCPU to itself.
+    /// True if every worker had a vCPU for itself.
     pub pinned: bool,
-    /// Each rank's clock, in rank order; empty where all ranks are in one process.
+    /// Each rank's clock, in rank order; empty if all ranks were in one process.
     pub clocks: Vec<ClockOffset>,
     /// The record of the run.
     #[serde(rename = "run")]
     pub record: RunRecord,
-    /// The profile of the time of each rank of this process. Empty under simulation, and with `CARIBOU_PROFILE=off`,
-    /// unless the run writes a trace.
+    /// How each rank of this process spent its time. Empty for a simulation, and with `CARIBOU_PROFILE=off` unless the
+    /// run writes a trace.
     pub profiles: Vec<RankProfile>,
 }
 
 impl RunReport {
-    /// Of a run in virtual time that begins. Says so, as other runs say where they run.
+    /// The report of a simulated run that begins. Logs the placement, as other runs do.
     pub(crate) fn of_simulation(seed: u64, (ranks, workers): (u32, u32), lb: &str) -> RunReport {
         let ranks = counted(ranks as usize, "rank", "ranks");
         let workers = counted(workers as usize, "worker", "workers");
@@ -46,7 +46,7 @@ impl RunReport {
         RunReport { placement, record, ..RunReport::default() }
     }
 
-    /// With the placement of ranks.
+    /// Adds the placement of ranks.
     pub(crate) fn placed(self, plan: &Plan) -> RunReport {
         RunReport {
             placement: plan.to_string(),

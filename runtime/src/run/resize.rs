@@ -1,25 +1,25 @@
-//! Shrinking and expanding a run from outside. The monitor and the watch of CPU limits request a number of active ranks.
-//! The run takes the request at its next opportunity.
+//! Requests to shrink or expand a run while it runs. The monitor and the watch of CPU limits request a number of active
+//! ranks, and the run takes the request at its next opportunity.
 //!
-//! The active ranks are the first ones. The others keep no work that can be moved: they only forward packets.
+//! Active ranks have the lowest numbers. The other ranks keep no work that can be moved, and only forward packets.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::warn::warn;
 
-/// Why a run is not resized.
+/// Why a run of arrays is not resized.
 pub(crate) const NOTHING_MOVES: &str =
     "nothing in the run can be moved: CARIBOU_LB says so, or its arrays do";
-/// The same of a pool.
+/// Why a pool is not resized.
 pub(crate) const POLICY_ASSIGNS: &str =
     "the policy of the pool lets no rank be without work, expected CARIBOU_LB=leases or auto";
-/// The reason why a process does not take requests.
+/// Why the process takes no requests.
 pub(crate) const ASK_RANK_0: &str = "only the process of rank 0 takes requests";
 
-/// The handling of requests.
+/// What happens to requests.
 enum Taker {
-    /// A thread of the run takes them: this wakes it.
+    /// A thread of the run takes them, after this function has woken the thread.
     Thread(Box<dyn Fn() + Send + Sync>),
     /// Requests are refused, for this reason.
     Refusal(&'static str),
@@ -29,11 +29,11 @@ enum Taker {
 pub(crate) struct ResizeRequests {
     /// Number of all ranks of the run.
     ranks: u32,
-    /// Number of active ranks, as far as this process knows.
+    /// Number of active ranks; up to date only in the process of rank 0.
     active: AtomicU32,
-    /// The number last asked for, until the run takes it; 0 for none.
+    /// The last requested number, until the run takes it; 0 for none.
     requested: AtomicU32,
-    /// Unset before the run has begun: requests wait for it.
+    /// Not set before the run has begun: requests wait until then.
     taker: OnceLock<Taker>,
 }
 
@@ -47,12 +47,12 @@ impl ResizeRequests {
         }
     }
 
-    /// A thread of the run takes requests from now on: `wake` wakes it.
+    /// Lets a thread of the run, which `wake` wakes, take requests from now on.
     pub(crate) fn taken_by(&self, wake: impl Fn() + Send + Sync + 'static) {
         self.taker.get_or_init(|| Taker::Thread(Box::new(wake)));
     }
 
-    /// Requests are refused from now on.
+    /// Refuses requests from now on.
     pub(crate) fn refuse(&self, why: &'static str) {
         self.taker.get_or_init(|| Taker::Refusal(why));
         if self.take().is_some() {
@@ -60,10 +60,10 @@ impl ResizeRequests {
         }
     }
 
-    /// Asks for this number of active ranks. A request that the run has not taken is replaced.
+    /// Requests this number of active ranks. Replaces a request that the run has not taken.
     ///
     /// # Errors
-    /// The allowed numbers, if this is none of them; or the reason why the run takes no requests.
+    /// The allowed numbers, if this number is not allowed, or the reason why the run takes no requests.
     pub(crate) fn ask(&self, ranks: u32) -> Result<(), String> {
         if !(1..=self.ranks).contains(&ranks) {
             return Err(format!("{ranks} active ranks, expected a number from 1 to {}", self.ranks));
@@ -82,12 +82,12 @@ impl ResizeRequests {
         }
     }
 
-    /// True if a number was asked for and not taken.
+    /// True if a number was requested and not taken.
     pub(crate) fn is_asked(&self) -> bool {
         self.requested.load(Ordering::Acquire) > 0
     }
 
-    /// The number last asked for, once.
+    /// Takes the last requested number.
     pub(crate) fn take(&self) -> Option<u32> {
         match self.requested.load(Ordering::Relaxed) {
             0 => None,
@@ -95,7 +95,7 @@ impl ResizeRequests {
         }
     }
 
-    /// `active` ranks have work now.
+    /// Sets the number of active ranks.
     pub(crate) fn resized(&self, active: u32) {
         self.active.store(active, Ordering::Relaxed);
     }

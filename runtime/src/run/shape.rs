@@ -1,4 +1,4 @@
-//! One shape of program, as the code that starts its ranks sees it.
+//! The interface between a shape of program (arrays, pools) and the code that starts its ranks.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,13 +10,12 @@ use crate::ids::Rank;
 #[cfg(feature = "mpi")]
 use crate::wire::codec::Codec;
 
-/// One shape of program, as its ranks run it.
+/// A shape of program, with the setup of one run.
 pub(crate) trait Shape: Sync {
-    /// A packet between its ranks.
+    /// A packet between ranks.
     type Packet: Send;
 
-    /// The figures of a rank at the end. Each of several processes gets the figures of all ranks, without the fields that
-    /// serde skips.
+    /// What a rank reports at its end. Each process of a job gets all ranks' figures, without fields that serde skips.
     type Figures: Default + Send + Serialize + DeserializeOwned;
 
     /// A rank that is set up.
@@ -24,20 +23,20 @@ pub(crate) trait Shape: Sync {
     where
         Self: 's;
 
-    /// Its name in records.
+    /// The name of the shape in records.
     fn recorded(&self) -> lb_strategies::Shape;
 
-    /// The program in one line: the same on every rank.
+    /// The program in one line, which must be the same on every rank.
     #[cfg(feature = "mpi")]
     fn text(&self) -> String;
 
-    /// The strategy that balances it, as given.
+    /// The strategy or policy that balances the run, as given.
     fn lb<'c>(&self, config: &'c Config) -> &'c str;
 
-    /// Ranks in one process, and the workers of each.
+    /// Number of ranks in one process, and of workers of each.
     fn size(&self, config: &Config) -> (u32, u32);
 
-    /// Threads of a rank that sleep and are woken; the first of them drives its transport.
+    /// Number of threads of a rank that sleep and are woken. The first of them drives the transport.
     fn sleepers(&self, workers: u32) -> u32;
 
     /// The name of the thread that drives a rank's transport.
@@ -58,6 +57,6 @@ pub(crate) trait ReadyRank {
     #[cfg(feature = "mpi")]
     fn codec(&self, rank: Rank) -> Self::Codec;
 
-    /// Runs it, with the calling thread as the one that drives its transport. If it fails, the outcome has the error.
+    /// Runs the rank. The calling thread drives its transport. If the rank fails, the outcome has the error.
     fn run(self, seat: RankContext<'_, Self::Packet>) -> Self::Figures;
 }

@@ -1,4 +1,4 @@
-//! The status of a run while it runs, put together from its recordings for the [`monitor`](crate::monitor).
+//! Collects the status of a run from its recordings while it runs, for the [`monitor`](crate::monitor).
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::trace::{Activity, Profile};
 use crate::warn::warn;
 
 impl Session {
-    /// Starts the monitor, if the configuration names an address. Of several processes, the one of rank R listens on the
-    /// port plus R. For port 0 a line tells the port that it got.
+    /// Starts the monitor, if the configuration names an address. In a job, the process of rank R listens on the port
+    /// plus R. For port 0 a warning names the port that was chosen.
     pub(crate) fn start_monitor(
         self: &Arc<Session>,
         config: &Config,
@@ -38,7 +38,7 @@ impl Session {
         Ok(Some(monitor))
     }
 
-    /// The status as the process of this rank knows it; rank 0 stands for a process with several ranks.
+    /// The status of the ranks of this process. `process` is the rank of the process, and 0 if it has several ranks.
     fn status(&self, process: Rank) -> Status {
         let mut recordings: Vec<Arc<Recording>> = self.recordings().clone();
         recordings.sort_unstable_by_key(|rank| rank.rank());
@@ -52,7 +52,7 @@ impl Session {
                 status.running.push(RunningStatus { worker, what, kind, long_ns });
             }
         }
-        // Rank 0 has them, if it is in this process.
+        // Only rank 0 has the syncs, if it is in this process.
         let syncs = recordings.first().map(|rank| rank.syncs_so_far()).unwrap_or_default();
         let run = self.run();
         let counts = recordings.first().filter(|rank| run.shape == Shape::Supersteps && rank.rank() == ROOT);
@@ -87,7 +87,7 @@ fn rank_status(
     let names = recording.names();
     let sample = recording.last_sample();
     let worker = |worker| {
-        // Copied, so that the worker does not wait while it is added up.
+        // Copied, so that the worker does not wait while the rows are added up.
         let profile = recording.profile(worker).clone();
         add_kinds(&profile, &names, recording.array_names(), kinds);
         worker_status(worker, &profile, elapsed_ns)
@@ -142,7 +142,7 @@ fn add_kinds(profile: &Profile, names: &[Name], arrays: &[String], kinds: &mut L
     }
 }
 
-/// The address with the port of this rank. The listener reports a setting that is no address.
+/// The address with the port of this rank. If the address is invalid, the listener reports that.
 fn with_rank(address: &str, rank: Rank) -> String {
     let (host, port) = address.rsplit_once(':').unwrap_or(("", address));
     match port.parse::<u32>() {

@@ -1,4 +1,4 @@
-//! The ranks of a run as threads of this process.
+//! Runs all ranks as threads of this process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -34,14 +34,14 @@ struct Process<'p, S> {
     plan: Plan,
     watch: CpuLimitsWatch,
     ranks: u32,
-    /// All ranks are set up: the run begins.
+    /// Opens when all ranks are set up, and the run begins.
     begin: FallibleBarrier,
     clock: OnceLock<Clock>,
     outcome: Arc<Outcome>,
     session: Arc<Session>,
 }
 
-/// Runs each rank in a thread of its own.
+/// Runs each rank in a separate thread.
 pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, Error> {
     let (ranks, workers) = shape.size(config);
     check_can_start_threads(ranks, workers)?;
@@ -79,7 +79,7 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
             let life = move || {
                 catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
                     process.fail(panicked(rank, &*panic));
-                    // No thread is left that could tell them in order.
+                    // No thread is left to notify the other ranks.
                     all.iter().for_each(|team| team.stop());
                     S::Figures::default()
                 })
@@ -88,7 +88,7 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
             let started = builder.spawn_scoped(scope, life);
             started.inspect_err(|why| process.fail(thread_refused(rank, why))).ok()
         };
-        // All are started before the first is waited for.
+        // All threads are started before the first is joined.
         let started: Vec<_> = (0..).map(Rank).zip(transports).map(start).collect();
         let join = |rank: thread::ScopedJoinHandle<'_, S::Figures>| {
             rank.join().unwrap_or_else(|panic| {
@@ -111,13 +111,13 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
     Ok((report.placed(&process.plan), figures))
 }
 
-/// Asks for another number of active ranks when another suits the vCPUs that the process may use.
+/// Requests a different number of active ranks when the number of vCPUs that the process may use changes.
 fn follow_limits(ranks: u32, workers: u32, resizes: Arc<ResizeRequests>) -> impl FnMut(Change) {
     let mut last = ranks;
     move |change| {
         let active = change.active_ranks(ranks, workers);
         if std::mem::replace(&mut last, active) != active {
-            // A run that cannot be resized goes on unchanged.
+            // A run that cannot be resized goes on as it is.
             let _ = resizes.ask(active);
         }
     }
@@ -149,7 +149,7 @@ impl<S: Shape> Process<'_, S> {
         })
     }
 
-    /// The run does not begin.
+    /// Sets the error. If the run has not begun, it does not begin.
     fn fail(&self, error: Error) {
         self.outcome.fail(error);
         self.begin.fail();

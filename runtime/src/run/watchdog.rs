@@ -1,7 +1,8 @@
-//! Warns of handlers that do not return, and of workers of a pool that all wait for orders.
+//! Warns of handlers that do not return, and of pools whose workers all wait for the policy.
 //!
-//! A thread samples once a second the work of each worker. It ends nothing: threads cannot be killed, and they borrow
-//! data of the caller of `run`. So a run, failed or not, can only wait for its handlers. The watchdog names them.
+//! A thread samples the activity of each worker, about once per second. The watchdog ends nothing, because threads
+//! cannot be killed and borrow data of the caller of `run`. A run, failed or not, can only wait for its handlers, and
+//! the watchdog names them.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,23 +18,23 @@ use crate::ids::{Rank, WorkerId};
 use crate::trace::activity_board::Running;
 use crate::warn::warn;
 
-/// Between two looks, at most.
+/// Maximum time between two samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The interval between two looks, by the configuration.
+/// The time between two samples, by the configuration.
 pub(crate) fn sample_interval(config: &Config) -> Duration {
     SAMPLE_INTERVAL.min(config.watchdog / 4)
 }
 
 /// The watchdog of one process; stops when dropped.
 pub(crate) struct Watchdog {
-    /// The thread stops when this end goes.
+    /// The thread stops when this end of the channel is dropped.
     stop: Option<Sender<Infallible>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watchdog {
-    /// Begins to watch, unless the configuration says never. If no thread can be started, the run goes on unwatched.
+    /// Starts the watchdog, unless the configuration disables it. If no thread can be started, the run goes on without.
     /// `running` returns the work that has been running since its last call.
     pub(crate) fn start(
         config: &Config,
@@ -60,7 +61,7 @@ impl Watchdog {
 }
 
 impl Drop for Watchdog {
-    /// Waits for the thread, which leaves at once.
+    /// Stops the thread, and waits for it.
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -69,14 +70,12 @@ impl Drop for Watchdog {
     }
 }
 
-/// Tells whether a process has stood still, look by look.
-///
-/// It counts looks, not time: a process that was itself stopped has not stood still.
+/// Tells whether a process makes no progress. Counts samples instead of time, because a stopped process takes none.
 pub(crate) struct ProgressCheck {
-    /// Number of equal looks in a row that count as a standstill.
+    /// Number of equal samples in a row that count as no progress.
     limit: u32,
     looks: u32,
-    /// The handlers and iterations begun by the last look.
+    /// Number of handlers and iterations that had begun by the last sample.
     begun: u64,
 }
 
@@ -90,27 +89,27 @@ impl ProgressCheck {
         ProgressCheck { limit: u32::try_from(looks).unwrap_or(u32::MAX).max(1), looks: 0, begun: 0 }
     }
 
-    /// Adds a look at the number of begun items. True if it has not changed for the limit, and again after each further
-    /// limit.
+    /// Adds a sample of the number of begun items. True if the number has not changed for the limit, and again after
+    /// each further limit.
     pub(crate) fn add_sample(&mut self, begun: u64) -> bool {
         self.looks = if std::mem::replace(&mut self.begun, begun) == begun { self.looks + 1 } else { 0 };
         self.looks > 0 && self.looks.is_multiple_of(self.limit)
     }
 }
 
-/// The warnings so far, and the times of the next ones.
+/// The warnings so far, and the times at which the next ones are due.
 struct Warnings {
     after_ns: u64,
-    /// By rank and worker.
+    /// The warnings by rank and worker.
     told: LiteMap<(Rank, Option<WorkerId>), HandlerWarning>,
     failed: bool,
 }
 
-/// The warnings on the handler that a worker runs.
+/// The warnings about the handler that a worker runs.
 struct HandlerWarning {
-    /// For how long it had run at the last look.
+    /// How long the handler had run at the last sample, ns.
     last_ns: u64,
-    /// Time of the next warning.
+    /// How long it must have run for the next warning, ns.
     next_ns: u64,
 }
 
@@ -119,8 +118,8 @@ impl Warnings {
         Warnings { after_ns: limit.as_nanos() as u64, told: LiteMap::new(), failed: false }
     }
 
-    /// Lines to tell now. The next line on the same handler comes when it has run for twice as long. In a failed run it
-    /// comes after the same time as the first, since nothing else happens there.
+    /// The warnings that are due now. The next warning about the same handler is due when it has run twice as long. In
+    /// a failed run, where nothing else happens, warnings are equally spaced.
     fn due(&mut self, running: &[Running], failed: Option<&str>) -> Vec<String> {
         if failed.is_some() && !std::mem::replace(&mut self.failed, true) {
             self.told.clear();
@@ -131,7 +130,7 @@ impl Warnings {
             let anew = || HandlerWarning { last_ns: 0, next_ns: self.after_ns };
             let told = self.told.entry(handler.place()).or_insert_with(anew);
             if handler.long_ns < told.last_ns {
-                // It is another handler; another look saw it begin.
+                // A new handler, which began since the last sample.
                 *told = anew();
             }
             told.last_ns = handler.long_ns;
@@ -152,7 +151,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(10);
 
-    /// The seconds of the warnings on a handler that runs until second `end`, in a run that fails at second `fails`.
+    /// The seconds of the warnings about a handler that runs until second `end`, in a run that fails at second `fails`.
     fn told(end: u64, fails: u64) -> Vec<u64> {
         let mut warnings = Warnings::after(LIMIT);
         let is_told = |&second: &u64| {
@@ -202,7 +201,7 @@ mod tests {
         assert_eq!(warnings.due(&[running(2, 10)], None), [first]);
         assert_eq!(warnings.due(&[], None), [""; 0]);
         assert_eq!(warnings.due(&[running(2, 10)], None), [first]);
-        // The watchdog may never find the worker between two handlers.
+        // The samples may never find the worker between two handlers.
         assert_eq!(warnings.due(&[running(2, 1)], None), [""; 0]);
         assert_eq!(warnings.due(&[running(2, 10)], None), [first]);
     }

@@ -1,21 +1,22 @@
-//! The interface that users implement.
+//! The user interface of supersteps: the trait [`Supersteps`], and what its methods get.
 
 use std::ops::Range;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// A bulk-synchronous program on units of data (the rows of a matrix, the cells of a bar) that are divided among the
+/// A bulk-synchronous program on units of data (the rows of a matrix, the cells of a bar) that are divided among
 /// workers.
 ///
-/// In a step every worker computes its units into *parts*, receives the parts of all workers, and combines them into the
-/// *shared* data. Between two steps units may change their worker, so the result must depend on neither shares nor copies:
+/// In a step every worker computes its units into *parts*, receives the parts of all workers, and combines them into
+/// the *shared* data. Units may change workers between two steps, and several workers may compute copies of the same
+/// units. The result must not depend on either:
 ///
-/// - `compute` on consecutive units must give what it gives on pieces of them.
-/// - `combine` must not depend on where one part ends. A floating-point sum over the units of a part does, in its last bits;
-///   one number per unit does not.
+/// - `compute` on consecutive units must give the same result as on pieces of them.
+/// - `combine` must not depend on where a part ends. (A floating-point sum over the units of a part does, in its last
+///   bits; one number per unit does not.)
 ///
-/// Under `mpirun` every process makes the same program. Only its units move.
+/// Under `mpirun` every process makes the same program. Only the units move.
 ///
 /// ```
 /// use caribou::supersteps::{Job, Parts, Supersteps, Then};
@@ -63,17 +64,17 @@ use serde::{Deserialize, Serialize};
 pub trait Supersteps: Send + Sync + Sized + 'static {
     /// The data of one unit, which moves with the unit; `()` if there is none.
     type Unit: Clone + Serialize + DeserializeOwned + Send + 'static;
-    /// The boundary data: what the neighbours of a unit in another share need of it; `()` if nothing.
+    /// The boundary data of a unit, for neighbours in another share; `()` if they need none.
     type Edge: Clone + Serialize + DeserializeOwned + Send + 'static;
     /// The result of consecutive units in a step. Every worker receives the parts of all units.
     type Part: Serialize + DeserializeOwned + Send + Sync + 'static;
-    /// The data that every worker has, the same, at the begin of a step.
+    /// The data that every worker has, equal on all workers at the begin of a step.
     type Shared: Serialize + DeserializeOwned + Send + 'static;
 
     /// Number of units.
     fn units(&self) -> u64;
 
-    /// The weight of a unit, above 0: a unit of twice the weight takes twice as long. By default each weighs 1.
+    /// The weight of a unit, above 0. A unit of twice the weight takes twice as long. The default is 1.
     fn weight(&self, unit: u64) -> f64 {
         let _ = unit;
         1.0
@@ -82,11 +83,11 @@ pub trait Supersteps: Send + Sync + Sized + 'static {
     /// The shared data before the first step.
     fn begin(&self) -> Self::Shared;
 
-    /// The unit of this number before the first step. Called on the worker that computes it first.
+    /// Unit number `number` before the first step. Called on the worker that computes the unit first.
     fn unit(&self, number: u64) -> Self::Unit;
 
-    /// The boundary data of a unit, for neighbours of another job in the next step. Either all units have an edge or none
-    /// has; by default none.
+    /// The boundary data of a unit, for neighbours in another job in the next step. All units must have an edge, or
+    /// none. By default none has.
     fn edge(&self, unit: &Self::Unit) -> Option<Self::Edge> {
         let _ = unit;
         None
@@ -95,38 +96,37 @@ pub trait Supersteps: Send + Sync + Sized + 'static {
     /// Computes a step of consecutive units.
     fn compute(&self, job: Job<'_, Self>) -> Self::Part;
 
-    /// Tells whether [`compute`](Self::compute) changes the data of units; by default it does. Then all units of a job that
-    /// has copies are sent to the other workers of its group in each step. Otherwise copies cost no messages.
+    /// Tells whether [`compute`](Self::compute) changes the data of units, as by default. If so and a job has copies,
+    /// all units of the job are sent to the other workers of its group in each step. Otherwise copies cost no messages.
     fn changes(&self) -> bool {
         true
     }
 
-    /// Combines the parts of all units into the shared data. Every worker calls it, with the same parts in the same order,
-    /// and must get the same result.
+    /// Combines the parts of all units into the shared data. Every worker calls this with the same parts in the same
+    /// order, and must get the same result.
     fn combine(&self, shared: &mut Self::Shared, parts: Parts<'_, Self::Part>) -> Then;
 
-    /// The pattern by which every worker gets all parts of a step: by default [`Exchange::Direct`].
+    /// The pattern by which every worker gets all parts of a step. The default is [`Exchange::Direct`].
     fn exchange(&self) -> Exchange {
         Exchange::Direct
     }
 
-    /// Tells whether the outcome has all units; by default it has none.
+    /// Tells whether the outcome has all units. By default it has none.
     fn collects(&self) -> bool {
         false
     }
 }
 
-/// The pattern by which all parts of a step get to all workers (an allgather). Of P workers:
+/// The pattern by which all parts of a step get to all P workers (an allgather).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exchange {
     /// Each worker sends its part to all others: one hop, P (P - 1) messages.
     #[default]
     Direct,
-    /// Each part goes from worker to worker in a ring: P - 1 hops, P (P - 1) messages, and every worker sends only to the
-    /// next one.
+    /// Each part goes from worker to worker in a ring: P - 1 hops, P (P - 1) messages. A worker sends only to the next.
     Ring,
-    /// All parts go to the first worker, which sends them on together: two hops, 2 (P - 1) messages. The first worker sends
-    /// or receives every one of them.
+    /// All parts go to the first worker, which sends them on together: two hops, 2 (P - 1) messages, all of which the
+    /// first worker sends or receives.
     Gather,
 }
 
@@ -146,17 +146,17 @@ pub struct Job<'j, P: Supersteps> {
     pub step: u64,
     /// The numbers of the units.
     pub units: Range<u64>,
-    /// Their data.
+    /// The data of the units.
     pub data: &'j mut [P::Unit],
     /// The shared data.
     pub shared: &'j P::Shared,
-    /// The edge of the unit before the first, as of the begin of the step; none if the first is the first of all units.
+    /// The edge of the unit before the first, from the begin of the step; none before the first of all units.
     pub before: Option<&'j P::Edge>,
-    /// The edge of the unit after the last; none if the last is the last of all units.
+    /// The edge of the unit after the last; none after the last of all units.
     pub after: Option<&'j P::Edge>,
 }
 
-/// The parts of all units in a step, in the order of the units: each is a range of units and its result.
+/// The parts of all units in a step, in the order of units. Each item is a range of units and its result.
 pub struct Parts<'p, T> {
     pub(super) parts: Box<dyn Iterator<Item = &'p (Range<u64>, T)> + 'p>,
 }

@@ -1,20 +1,20 @@
-//! Checkpoints of a program in supersteps: its state between two steps. No share waits for one.
+//! Makes checkpoints of a program in supersteps between two steps, and restarts from them. No share waits for one.
 //!
-//! | part | when | does |
+//! | who | when | does |
 //! |---|---|---|
-//! | first share | a checkpoint is due | says so in the plan of a step |
+//! | first share | a checkpoint is due | announces it in the plan of a step |
 //! | each share | at the end of that step | copies the units of its job, which a thread writes while the next steps run |
-//! | each share | at the end of a later step | tells the first share that its file is [`Written`](ShareMessage::Written) |
+//! | each share | at the end of a later step | sends [`Written`](ShareMessage::Written), when its file is written |
 //! | first share | all files are written | completes the checkpoint |
 //!
-//! After a notice each share writes at once, at the end of the step, and the run ends when the checkpoint is complete.
+//! After a notice to end, each share writes at once, and the run ends when the checkpoint is complete.
 //!
 //! # Why the files fit together
 //!
-//! A step is over for a share when it has the parts of all jobs, and has computed its own or received its units. So
-//! between two steps the jobs of all shares together hold each unit once, as the step left it. `combine` gives all shares
-//! the same shared data; the first share writes it. The division of that step is in the manifest. A restart divides the
-//! units anew, for its own number of workers.
+//! 1. A step is over for a share when it has the parts of all jobs, and has computed or received the units of its
+//!    group. So between two steps, the jobs of all shares together hold each unit once, as the step left it.
+//! 2. `combine` gives all shares the same shared data, and the first share writes it.
+//! 3. The manifest has the division of that step. A restart divides the units anew, for its number of workers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -39,28 +39,28 @@ use crate::notice::Listener;
 use crate::warn::{print_line, warn};
 use crate::wire;
 
-/// The file of a share: the shared data, if it is the first share; the units of its job, if steps change them.
+/// The file of a share: the shared data in the file of the first share, and the units of its job if steps change units.
 type ShareFile<S, U> = (Option<S>, Vec<U>);
 
-/// The save that all shares make at the end of a step.
+/// The order to save that all shares carry out at the end of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Save {
     number: u64,
-    /// The run ends with it: each share writes its file at once, and begins no other step.
+    /// The run ends with this checkpoint: each share writes its file at once, and begins no further step.
     pub(super) is_last: bool,
 }
 
-/// Makes the checkpoints of a share.
+/// Writes the checkpoints of a share.
 pub(super) struct Saver {
     store: Arc<Store>,
-    /// On the first share of a process.
+    /// Only on the first share of a process.
     listener: Option<Listener>,
     is_virtual: bool,
     io: Option<Background>,
 }
 
 impl Saver {
-    /// Starts `io` on a thread, or runs it here if `at_once`. Returns the outcome if it has ended.
+    /// Starts `io` on a thread, or runs it on this thread if `at_once`. Returns the outcome if `io` has ended.
     fn start<T: 'static>(
         &mut self,
         at_once: bool,
@@ -76,7 +76,7 @@ impl Saver {
         }
     }
 
-    /// The outcome of the started write, once.
+    /// Takes the outcome of the started write, if it has ended.
     fn take_outcome(&mut self) -> Option<IoOutcome> {
         let outcome = self.io.as_ref()?.outcome()?;
         self.io = None;
@@ -84,7 +84,7 @@ impl Saver {
     }
 }
 
-/// The run has ended: waits for the write in progress.
+/// Waits for the write in progress, because the run has ended.
 impl Drop for Saver {
     fn drop(&mut self) {
         self.io.take().into_iter().for_each(Background::join);
@@ -96,7 +96,7 @@ pub(super) struct Checkpoints {
     schedule: Schedule,
     /// The state that the current checkpoint saves.
     state: SuperstepsState,
-    /// The files of the present checkpoint.
+    /// The files of the current checkpoint.
     written: Vec<(Rank, Result<Written, String>)>,
 }
 
@@ -113,12 +113,12 @@ impl Checkpoints {
 }
 
 impl<P: Supersteps> Share<P> {
-    /// On the first share, if checkpoints are made.
+    /// The checkpoints; none on other shares than the first, and if none are made.
     fn checkpoints(&mut self) -> Option<&mut Checkpoints> {
         self.root.as_mut()?.checkpoints.as_mut()
     }
 
-    /// A step has ended, and the next has not begun: writes the units of this share.
+    /// Writes the units of this share, between the end of a step and the begin of the next.
     pub(super) fn save(&mut self, Save { number, is_last }: Save, ctx: &mut Ctx<'_, Self>) {
         let (program, me) = (program(ctx), self.me);
         let units = if program.changes() { self.units.slice(&self.units_of(me)) } else { &[] };
@@ -138,7 +138,7 @@ impl<P: Supersteps> Share<P> {
         }
     }
 
-    /// Checks for a notice, and for files written meanwhile.
+    /// Handles a notice, and files that were written meanwhile.
     pub(super) fn follow_checkpoints(&mut self, ctx: &mut Ctx<'_, Self>) {
         let Some(saver) = &mut self.saver else { return };
         let notice = saver.listener.as_ref().and_then(Listener::take);
@@ -162,12 +162,12 @@ impl<P: Supersteps> Share<P> {
         }
     }
 
-    /// On the first share: a checkpoint is due.
+    /// On the first share: makes a checkpoint due.
     pub(super) fn asked(&mut self) {
         self.checkpoints().into_iter().for_each(|checkpoints| checkpoints.schedule.ask());
     }
 
-    /// On the first share: another process was told to end. The next checkpoint is due, and the last.
+    /// On the first share: handles a notice to end from another process. The next checkpoint is due, and is the last.
     pub(super) fn noticed(&mut self, by: String) {
         let line = self.checkpoints().and_then(|checkpoints| checkpoints.schedule.pass_on_notice(by));
         line.into_iter().for_each(|line| warn(&line));
@@ -180,7 +180,7 @@ impl<P: Supersteps> Share<P> {
         }
     }
 
-    /// A share has written its file, or has failed to. After the last one the first share completes the checkpoint.
+    /// Adds the file of a share, or its failure. After the last share, the first share completes the checkpoint.
     pub(super) fn written(
         &mut self,
         worker: usize,
@@ -218,7 +218,7 @@ impl<P: Supersteps> Share<P> {
     }
 }
 
-/// The state with which a share begins.
+/// The state from which a share begins.
 pub(super) struct Beginning<P: Supersteps> {
     pub(super) step: u64,
     pub(super) shared: P::Shared,
@@ -235,7 +235,7 @@ impl<P: Supersteps> Beginning<P> {
 
 /// The states from which the shares of a rank restart, and the store for checkpoints.
 pub(super) struct SavedState<P: Supersteps> {
-    /// By share; empty if the run begins anew.
+    /// The states by share; empty if the run begins anew.
     beginnings: Mutex<BTreeMap<usize, Beginning<P>>>,
     store: Option<Arc<Store>>,
     config: Config,
@@ -246,7 +246,7 @@ impl<P: Supersteps> SavedState<P> {
     /// Opens the store, and reads the checkpoint to restart from, for shares with these units.
     ///
     /// # Errors
-    /// The fault of the directory or the checkpoint.
+    /// The fault of the directory or of the checkpoint.
     pub(super) fn open(
         config: &Config,
         rank: Rank,
@@ -262,7 +262,7 @@ impl<P: Supersteps> SavedState<P> {
         Ok(SavedState { beginnings, store, config: config.clone(), rank })
     }
 
-    /// The beginning of a share of the rank with these units.
+    /// The state from which this share begins, with these units.
     pub(super) fn begin(&self, share: usize, program: &Program<P>, units: Range<u64>) -> Beginning<P> {
         if self.config.restart.is_none() {
             return Beginning::anew(program, units);
@@ -271,23 +271,23 @@ impl<P: Supersteps> SavedState<P> {
         restarted.expect("all shares of the rank were read")
     }
 
-    /// For the first share, if checkpoints are made.
+    /// The checkpoints for the first share, if any are made.
     pub(super) fn checkpoints(&self) -> Option<Checkpoints> {
         let (settings, store) = self.config.checkpoint.as_ref().zip(self.store.as_ref())?;
         let schedule = Schedule::new(settings.every.as_nanos() as u64, store.first_number());
         Some(Checkpoints { schedule, state: SuperstepsState::default(), written: Vec::new() })
     }
 
-    /// For each share, if checkpoints are made; one of the rank listens for notices.
+    /// The saver of a share, if checkpoints are made. One share per rank listens for notices.
     pub(super) fn saver(&self, listens: bool) -> Option<Saver> {
         let store = self.store.clone()?;
-        // The end of the step is soon enough to look.
+        // Notices are handled at the end of a step, so nothing has to be woken.
         let listener = listens.then(|| Listener::of_rank(self.rank, &self.config, || ())).flatten();
         Some(Saver { store, listener, is_virtual: self.config.simulate.is_some(), io: None })
     }
 }
 
-/// Reads the beginnings of shares with these units from a checkpoint. The error names the file.
+/// Reads the initial states of shares with these units from a checkpoint. The error names the file.
 fn restart<P: Supersteps>(
     path: &Path,
     config: &Config,
@@ -326,7 +326,7 @@ fn restart<P: Supersteps>(
     Ok(all)
 }
 
-/// The units that these shares hold, from the files that have any of them. The units of the first file were read before.
+/// The units of these shares, from all files that have any of them. `first_units` are the units of the first file.
 fn saved_units<U: Clone>(
     shares: &[(u32, Range<u64>)],
     files: &[Range<u64>],

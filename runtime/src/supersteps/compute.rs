@@ -1,13 +1,12 @@
-//! Computes the jobs of a group, in one go or slice by slice.
+//! Computes the jobs of a group (the workers that compute copies of the same jobs), at once or slice by slice.
 //!
 //! | the job has | the share |
 //! |---|---|
-//! | no copies | computes it in one go |
-//! | copies | computes a slice, handles the messages that have come, computes the next slice |
+//! | no copies | computes it at once |
+//! | copies | computes a slice, handles the messages that have arrived, computes the next slice |
 //!
-//! To handle messages, a share sends itself a [`Yield`](ShareMessage::Yield), and when that comes a
-//! [`Continue`](ShareMessage::Continue). If one of the messages tells that another worker has finished the job, the
-//! share drops it.
+//! To handle messages, a share sends itself a [`Yield`](ShareMessage::Yield), and when that arrives a
+//! [`Continue`](ShareMessage::Continue). If another worker has sent the parts of the job, the share drops it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,22 +25,22 @@ use crate::arrays::api::ctx::Ctx;
 pub(super) struct CurrentJob<P: Supersteps> {
     pub(super) job: usize,
     units: Range<u64>,
-    /// The first unit that is not computed.
+    /// The first unit that was not computed.
     next: u64,
-    /// The edge of the last unit that is computed, as it was before.
+    /// The edge of the last computed unit, from before it was computed.
     last_edge: Option<P::Edge>,
     parts: Vec<(Range<u64>, P::Part)>,
 }
 
 impl<P: Supersteps> Share<P> {
-    /// The job of its group to compute next: its own first, the others in a circle. None until the group has its edges.
+    /// The next job to compute: first this share's, then those of its group in a circle. None until all edges are here.
     pub(super) fn next_job(&self) -> Option<usize> {
         let group = self.group();
         let mut circle = (self.me..group.end).chain(group.start..self.me);
         circle.find(|&job| !self.jobs.is_finished(job)).filter(|_| self.boundary.missing() == 0)
     }
 
-    /// Waiting to Computing.
+    /// Waiting to Computing: begins a job.
     pub(super) fn begin_job(&mut self, job: usize, ctx: &mut Ctx<'_, Self>) {
         let units = self.units_of(job);
         let current = CurrentJob { job, next: units.start, units, last_edge: None, parts: Vec::new() };
@@ -50,11 +49,11 @@ impl<P: Supersteps> Share<P> {
         if job == self.me {
             return self.slice(ctx);
         }
-        // Another worker may have finished it.
+        // Yields first, because another worker may have finished the job.
         self.send(self.me, ShareMessage::Yield { step: self.step, job }, ctx);
     }
 
-    /// Computing: computes the next slice of the current job. Waiting again after the last one.
+    /// Computing: computes the next slice of the current job. After the last slice, Waiting again.
     pub(super) fn slice(&mut self, ctx: &mut Ctx<'_, Self>) {
         let State::Computing(mut current) = std::mem::replace(&mut self.state, State::Waiting) else {
             unreachable!("there is a job to compute");
@@ -75,7 +74,7 @@ impl<P: Supersteps> Share<P> {
         self.advance(ctx);
     }
 
-    /// Computes the next slice: all of the job if no other worker computes a copy.
+    /// Computes the next slice, which is the whole job if no other worker computes copies.
     fn compute(&mut self, current: &mut CurrentJob<P>, ctx: &mut Ctx<'_, Self>) {
         let program = program(ctx);
         let (group, units, from) = (self.group(), &current.units, current.next);
@@ -84,12 +83,12 @@ impl<P: Supersteps> Share<P> {
             _ => slice_end(&program.row, units, from, self.jobs.longest_slice),
         };
         let (begins, ends) = (from == units.start, to == units.end);
-        // This slice changes the last unit, and the next slice needs its edge as it was.
+        // This slice changes its last unit, and the next slice needs the edge of that unit from before.
         let edge = |number| program.edge(self.units.get(number)?);
         let [last_edge, next_edge] = if ends { [None, None] } else { [edge(to - 1), edge(to)] };
         let previous_edge = std::mem::replace(&mut current.last_edge, last_edge);
         let [before, after] = self.boundary.around(current.job - group.start, units, &self.held());
-        // Others wait for the messages that this share has sent, and a job may take long.
+        // Sends messages that others wait for, because a job may take long.
         ctx.flush();
         let timer = program.stopwatch.start(self.me, self.step, ctx.elapsed_ns());
         let part = program.compute(Job {
@@ -106,7 +105,7 @@ impl<P: Supersteps> Share<P> {
         current.parts.push((from..to, part));
     }
 
-    /// Sends the units of a job that this share has finished to the others of its group.
+    /// Sends the units of a job that this share has finished to the other workers of its group.
     fn send_units(&self, job: usize, numbers: &Range<u64>, ctx: &mut Ctx<'_, Self>) {
         for other in self.group().filter(|&other| other != self.me) {
             let units = self.units.slice(numbers).to_vec();
@@ -114,7 +113,7 @@ impl<P: Supersteps> Share<P> {
         }
     }
 
-    /// Other workers have finished some jobs: keeps their parts, and drops the current job if it is one of them.
+    /// Keeps the parts of jobs that other workers have finished, and drops the current job if it is one of these.
     pub(super) fn handle_finished(&mut self, jobs: Vec<Arc<FinishedJob<P::Part>>>, ctx: &mut Ctx<'_, Self>) {
         // A part of an earlier step comes from a slower copy.
         let step = self.step;

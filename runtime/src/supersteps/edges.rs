@@ -1,4 +1,4 @@
-//! Boundary exchange: sends the edges of units to neighbouring groups at the begin of a step (also: halo exchange).
+//! Boundary exchange (halo exchange): sends the edges of units to neighbouring groups at the begin of a step.
 
 use std::ops::Range;
 
@@ -10,14 +10,14 @@ use super::program::Program;
 use super::share::Share;
 use crate::arrays::api::ctx::Ctx;
 
-/// The edges that the jobs of a group need in a step. Edges of other groups may come before the share begins the step.
+/// The edges that the jobs of a group need in a step. Edges of other groups may arrive before the step begins.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Boundary<E> {
-    /// For each job of the group, the edges before and after it that are of the group.
+    /// For each job of the group, the edges before and after it from within the group.
     inner: Vec<[Option<E>; 2]>,
     /// The edges before and after the group.
     outer: [Option<E>; 2],
-    /// Whether the group needs an edge before it, and one after it.
+    /// Whether the group needs an edge before it, and an edge after it.
     awaited: [bool; 2],
 }
 
@@ -31,13 +31,13 @@ impl<E> Boundary<E> {
         self.outer[usize::from(after)] = Some(edge);
     }
 
-    /// Number of edges that the group needs and that have not come.
+    /// Number of needed edges that have not arrived.
     pub(super) fn missing(&self) -> usize {
         let sides = self.awaited.iter().zip(&self.outer);
         sides.filter(|(awaited, edge)| **awaited && edge.is_none()).count()
     }
 
-    /// The edges before and after a job, given its place in the group, its units, and all units of the group.
+    /// The edges before and after a job, given its index in the group, its units, and all units of the group.
     pub(super) fn around(&self, place: usize, job: &Range<u64>, held: &Range<u64>) -> [Option<&E>; 2] {
         let ([before, after], outer) = (&self.inner[place], &self.outer);
         [
@@ -48,11 +48,11 @@ impl<E> Boundary<E> {
 }
 
 impl<P: Supersteps> Share<P> {
-    /// Keeps the edges that the jobs of the group need of each other, and sends the neighbouring groups the edges of this
-    /// group. Each of its workers sends to the workers of a neighbouring group that have its own place there.
+    /// Keeps the edges that jobs of the group need of each other, and sends edges to neighbouring groups. The i-th of
+    /// the n workers of a group sends to the workers i, i + n, ... of a neighbouring group.
     ///
     /// # Errors
-    /// If one of the first and the last unit has an edge and the other has none.
+    /// If only one of the first and the last unit has an edge.
     pub(super) fn send_boundaries(
         &mut self,
         program: &Program<P>,

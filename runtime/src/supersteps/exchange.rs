@@ -1,13 +1,13 @@
-//! Allgather: every worker gets the parts of all jobs of a step.
+//! Allgather: distributes the parts of all jobs of a step to every worker.
 //!
-//! | [`Exchange`] | a worker sends a part |
+//! | [`Exchange`] | a worker sends |
 //! |---|---|
-//! | `Direct` | that it finished, to all other workers |
-//! | `Ring` | that it finished or received, to the next worker, unless that one finished it |
-//! | `Gather` | that it finished, to the first worker, which sends all parts to all workers once it has them |
+//! | `Direct` | each part that it has finished, to all other workers |
+//! | `Ring` | each part that it has finished or received, to the next worker, unless that worker has finished it |
+//! | `Gather` | each part that it has finished, to the first worker, which sends all parts together to all workers |
 //!
-//! In each pattern the worker that finishes a job also sends the part directly to the other workers of its group. They
-//! then drop their copies of the job.
+//! In each pattern, the worker that finishes a job also sends the part to the other workers of its group, so that they
+//! drop their copies of the job.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::share::{Share, program};
 use crate::arrays::api::ctx::Ctx;
 
 impl<P: Supersteps> Share<P> {
-    /// Keeps the part of a job of this step if it is new, and sends it to the workers that get it from this one.
+    /// Keeps the part of a job of this step if it is new, and sends it to the workers that need it from this worker.
     pub(super) fn note(&mut self, finished: Arc<FinishedJob<P::Part>>, ctx: &mut Ctx<'_, Self>) {
         let (job, by) = (finished.job, finished.by);
         if self.jobs.is_finished(job) {

@@ -1,4 +1,4 @@
-//! The jobs of a step, as one share knows them: their parts, and the units of its group that other workers computed.
+//! The state of all jobs of a step on one share: their parts, and which units of its group are outdated.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use super::messages::FinishedJob;
 
-/// The jobs of a step. Parts may come before the share begins the step.
+/// The jobs of a step. Parts may arrive before the share begins the step.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Jobs<T> {
-    /// The parts of each job; none where they have not come.
+    /// The parts of each job; none if they have not arrived.
     parts: Vec<Option<Arc<FinishedJob<T>>>>,
-    /// Jobs of the group whose units, as the share holds them, the step has yet to change.
+    /// Jobs of the group whose units on this share are still from before the step.
     outdated: BTreeSet<usize>,
-    /// Weight of the longest slice of a job, once the speed of the workers is known.
+    /// Weight of the longest slice of a job; none until the speed of the workers is known.
     pub(super) longest_slice: Option<f64>,
 }
 
@@ -25,7 +25,7 @@ impl<T> Jobs<T> {
         Jobs { parts, outdated: BTreeSet::new(), longest_slice: None }
     }
 
-    /// A step begins.
+    /// Begins a step.
     pub(super) fn begin(&mut self, group: Range<usize>, changes_units: bool) {
         self.outdated = if changes_units { group.collect() } else { BTreeSet::new() };
     }
@@ -40,28 +40,27 @@ impl<T> Jobs<T> {
         self.parts[job] = Some(finished);
     }
 
-    /// The share has the units of this job as the step leaves them. False if it had them before, or
-    /// if steps change no units.
+    /// Marks the units of this job as up to date. False if they were, or if steps change no units.
     pub(super) fn update(&mut self, job: usize) -> bool {
         self.outdated.remove(&job)
     }
 
-    /// Tells whether the share has all parts, and the units of its group as the step leaves them.
+    /// Tells whether the share has all parts, and its group's units are up to date.
     pub(super) fn are_over(&self) -> bool {
         self.outdated.is_empty() && self.parts.iter().all(Option::is_some)
     }
 
-    /// The parts of all jobs, in order, if all have come.
+    /// The parts of all jobs, in order, if all have arrived.
     pub(super) fn all_parts(&self) -> Option<Vec<Arc<FinishedJob<T>>>> {
         self.parts.iter().cloned().collect()
     }
 
-    /// Takes the parts of all jobs, in order. The next step may follow.
+    /// Takes the parts of all jobs, in order, so that the next step may follow.
     pub(super) fn take_parts(&mut self) -> Vec<Arc<FinishedJob<T>>> {
         self.parts.iter_mut().map(|parts| parts.take().expect("all have come")).collect()
     }
 
-    /// Number of jobs whose parts have not come.
+    /// Number of jobs whose parts have not arrived.
     pub(super) fn unfinished(&self) -> usize {
         self.parts.iter().filter(|parts| parts.is_none()).count()
     }

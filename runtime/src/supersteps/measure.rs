@@ -1,4 +1,4 @@
-//! Measures the steps of a share: time to compute, to wait, to move units.
+//! Measures how long a share computes, waits and moves units in each step, and chooses the length of slices.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use crate::measure::background::SchedStat;
 use crate::measure::cgroup;
 use crate::measure::cpu::thread_cpu_ns;
 
-/// The clocks of a run, or drawn times in virtual time.
+/// The clocks of a run, or random times in virtual time.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stopwatch {
-    /// The machine's clocks, with the number of workers that share a quota of the process, or one of a rank alone.
+    /// The machine's clocks, with the number of workers that share a quota of the process, or a quota of a rank.
     Machine { in_process: u32, in_rank: u32 },
-    /// Times that are drawn by this seed, since nothing takes virtual time. They vary widely, so that divisions jump.
+    /// Random times by this seed, because computing takes no virtual time. They vary widely, so that divisions jump.
     Seeded(u64),
 }
 
@@ -24,7 +24,7 @@ pub(super) enum Stopwatch {
 pub(super) struct Timer {
     begin_ns: u64,
     cpu_ns: u64,
-    /// The time and the CPU time, if they are drawn.
+    /// The time and the CPU time, ns, if they are random.
     drawn: Option<(u64, u64)>,
 }
 
@@ -43,7 +43,7 @@ impl Stopwatch {
         Timer { begin_ns: now_ns, cpu_ns, drawn }
     }
 
-    /// The number of vCPUs that quotas allow the calling worker, if there are any.
+    /// The number of vCPUs that quotas allow the calling worker; none without a quota.
     fn allowed(self) -> Option<f64> {
         let Stopwatch::Machine { in_process, in_rank } = self else { return None };
         let mine = cgroup::quota_of_thread()?;
@@ -51,8 +51,8 @@ impl Stopwatch {
         Some(mine.vcpus / f64::from(if of_process { in_process } else { in_rank }))
     }
 
-    /// Run-queue delay of the calling thread so far, ns. It is 0 where the kernel does not report it, and where a share has
-    /// no thread of its own.
+    /// Run-queue delay of the calling thread so far, ns. 0 if the kernel does not report it, or if several shares use
+    /// the threads of a rank.
     fn lost_ns(self) -> u64 {
         let Stopwatch::Machine { in_rank: 1, .. } = self else { return 0 };
         let scheduled = SchedStat::of_this_thread().and_then(|stat| stat.read());
@@ -67,14 +67,14 @@ impl Timer {
     }
 }
 
-/// Statistics of a share in a step. Times are in ns.
+/// What a share did in a step. Times are in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct StepStats {
-    /// Units of its own job at the end of the step.
+    /// Units of the share's own job at the end of the step.
     pub(super) units: u64,
-    /// Weight of the units that it computed.
+    /// Weight of the computed units.
     pub(super) weight: f64,
-    /// Jobs that it dropped because another worker finished them, and the time that it spent on them.
+    /// Number of jobs that were dropped because another worker finished them, and the time spent on these jobs.
     pub(super) dropped: u64,
     pub(super) dropped_ns: u64,
     pub(super) computing_ns: u64,
@@ -85,7 +85,7 @@ pub(super) struct StepStats {
     pub(super) moving_ns: u64,
     /// The number of vCPUs that quotas allow, as last read.
     pub(super) allowed: Option<f64>,
-    /// The result of its `combine`.
+    /// The result of `combine`.
     pub(super) then: Then,
 }
 
@@ -95,7 +95,7 @@ impl StepStats {
         if self.weight > 0.0 { self.computing_ns as f64 / self.weight } else { 0.0 }
     }
 
-    /// The same as the input of a policy.
+    /// These statistics as the input of a policy.
     pub(super) fn work(&self) -> Work {
         Work {
             weight: self.weight,
@@ -114,7 +114,7 @@ pub(super) struct StepMeter {
     /// When quotas and run-queue delay were last read; none before the first reading.
     read_ns: Option<u64>,
     allowed: Option<f64>,
-    /// Run-queue delay of the thread since it started, as last read.
+    /// Run-queue delay of the thread since its start, as last read.
     lost_ns: u64,
     begun_ns: u64,
     moving_since_ns: u64,
@@ -122,20 +122,19 @@ pub(super) struct StepMeter {
     current_job_ns: u64,
 }
 
-/// Time of the longest slice of a job, and so the longest delay until a share drops a job that another has finished, ns.
+/// Time of the longest slice of a job, ns, which is also the longest delay before a share drops a finished job.
 pub(super) const SLICE_NS: f64 = 1e6;
 
-/// Weight of the first slice of a job over the weight of the longest.
+/// Ratio of the weight of a job's first slice to the weight of the longest.
 const FIRST: f64 = 1.0 / 32.0;
 
-/// The end of the slice of a job that begins at unit `from`. The weight of the longest slice is not known before the first
-/// step.
+/// The end of the slice of a job that begins at unit `from`. `longest` is not known before the first step.
 ///
-/// A slice is as long as all slices before it together. So the current slice at most doubles the time that a share loses
-/// if it then drops the job. This matters where workers are equally fast: they finish their own jobs within microseconds
-/// of each other, and have begun the jobs of others by then.
+/// A slice is as long as all slices before it together. So the current slice at most doubles the time that a share
+/// loses if it then drops the job. This matters if workers are equally fast: they finish their own jobs within
+/// microseconds of each other, when they have already begun the jobs of others.
 ///
-/// Slices depend only on what all workers know, so every worker that computes a job gets the same parts.
+/// Slices depend only on data that all workers have, so every worker that computes a job gets the same parts.
 pub(super) fn slice_end(row: &Row, job: &Range<u64>, from: u64, longest: Option<f64>) -> u64 {
     let longest = longest.unwrap_or_else(|| row.weight(job.clone()) / 16.0);
     let weight = row.weight(job.start..from).clamp(FIRST * longest, longest);
@@ -143,11 +142,11 @@ pub(super) fn slice_end(row: &Row, job: &Range<u64>, from: u64, longest: Option<
     job.end.min(from.saturating_add(units))
 }
 
-/// Time between two readings, ns: reading the quotas takes some 50 us.
+/// Time between two readings of quotas, ns. A reading takes about 50 us.
 const READINGS_NS: u64 = 100_000_000;
 
 impl StepMeter {
-    /// A step begins.
+    /// Begins a step.
     pub(super) fn begin(&mut self, now_ns: u64, stopwatch: Stopwatch) {
         self.begun_ns = now_ns;
         if self.read_ns.is_none() {
@@ -162,7 +161,7 @@ impl StepMeter {
         (self.read_ns, self.allowed) = (Some(now_ns), stopwatch.allowed());
     }
 
-    /// A slice was computed.
+    /// Adds a computed slice.
     pub(super) fn add(&mut self, (elapsed_ns, cpu_ns): (u64, u64), weight: f64) {
         self.stats.computing_ns += elapsed_ns;
         self.current_job_ns += elapsed_ns;
@@ -170,18 +169,18 @@ impl StepMeter {
         self.stats.weight += weight;
     }
 
-    /// A job begins.
+    /// Begins a job.
     pub(super) fn take_job(&mut self) {
         self.current_job_ns = 0;
     }
 
-    /// The current job is dropped.
+    /// Counts the current job as dropped.
     pub(super) fn drop_job(&mut self) {
         self.stats.dropped += 1;
         self.stats.dropped_ns += std::mem::take(&mut self.current_job_ns);
     }
 
-    /// The step is over.
+    /// Ends the step. Returns its statistics.
     pub(super) fn end(&mut self, now_ns: u64, units: u64, then: Then, stopwatch: Stopwatch) -> StepStats {
         let waiting_ns = (now_ns - self.begun_ns).saturating_sub(self.stats.computing_ns);
         if then == Then::End || self.read_ns.is_none_or(|read_ns| now_ns - read_ns >= READINGS_NS) {
@@ -190,12 +189,12 @@ impl StepMeter {
         StepStats { units, waiting_ns, allowed: self.allowed, then, ..std::mem::take(&mut self.stats) }
     }
 
-    /// The redistribution of units between two steps begins.
+    /// Begins the redistribution of units between two steps.
     pub(super) fn move_begins(&mut self, now_ns: u64) {
         self.moving_since_ns = now_ns;
     }
 
-    /// All units of the share have come.
+    /// Ends the redistribution, because all units of the share have arrived.
     pub(super) fn move_ends(&mut self, now_ns: u64) {
         self.stats.moving_ns = now_ns - self.moving_since_ns;
     }

@@ -1,4 +1,4 @@
-//! Messages between shares.
+//! The messages between shares, and the plan of a step.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,32 +16,32 @@ use crate::checkpoint::Written;
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(super) enum ShareMessage<P: Supersteps> {
-    /// The first share to all: the plan for the end of this step.
+    /// From the first share: the plan for the end of this step.
     Plan { step: u64, next: StepPlan },
-    /// The edge of the unit before the first of the receiver, or after its last.
+    /// The edge of the unit before the receiver's first unit, or after its last.
     Edge { step: u64, after: bool, edge: P::Edge },
     /// The parts of a job.
     Part(Arc<FinishedJob<P::Part>>),
     /// The parts of all jobs, in order.
     Parts(Vec<Arc<FinishedJob<P::Part>>>),
-    /// The units of a finished job as the step left them, to the group of the sender.
+    /// To the sender's group: the units of a finished job, as the step left them.
     JobUnits { step: u64, job: usize, units: Vec<P::Unit> },
-    /// Units for their new worker.
+    /// To the new worker of these units.
     Units { step: u64, units: Units<P::Unit> },
-    /// To itself: handle the messages that have come, then go on with this job. Messages that come during a slice are queued
-    /// behind this message and before the `Continue` that follows it.
+    /// To itself: handle the messages that have arrived, then continue this job. Messages that arrive during a slice
+    /// are queued after this message and before the `Continue` that follows it.
     Yield { step: u64, job: usize },
-    /// To itself: go on with this job, or begin the step.
+    /// To itself: continue this job, or begin the step.
     Continue { step: u64, job: usize },
-    /// The statistics of a share in a step that is over, to the first share.
+    /// To the first share: what a share did in a step that is over.
     Stats { step: u64, worker: usize, worked: StepStats },
-    /// Units at the end of the run, to the first share.
+    /// To the first share: units at the end of the run.
     FinalUnits(Units<P::Unit>),
-    /// A share has written its file of a checkpoint, or has failed to. To the first share.
+    /// To the first share: the sender has written its file of a checkpoint, or has failed to.
     Written { worker: usize, written: Result<Written, String> },
-    /// A process got a notice to end; the text names its source and the rank. To the first share.
+    /// To the first share: a process got a notice to end. The text names the source and the rank.
     Notice(String),
-    /// A process asks for a checkpoint, since its machine may be taken back soon. To the first share.
+    /// To the first share: requests a checkpoint, because the machine of a process may be taken back soon.
     Ask,
 }
 
@@ -50,7 +50,7 @@ pub(super) enum ShareMessage<P: Supersteps> {
 pub(super) struct StepPlan {
     /// The new division of the units, if there is one.
     pub(super) division: Option<Division>,
-    /// Weight of the longest slice of a job, once the speed of the workers is known.
+    /// Weight of the longest slice of a job; none until the speed of the workers is known.
     pub(super) slice: Option<f64>,
     /// The checkpoint that saves the state after this step.
     pub(super) save: Option<Save>,
@@ -61,7 +61,7 @@ pub(super) struct StepPlan {
 pub(super) struct FinishedJob<T> {
     pub(super) step: u64,
     pub(super) job: usize,
-    /// The worker that finished it.
+    /// The worker that has finished the job.
     pub(super) by: usize,
     pub(super) parts: Vec<(Range<u64>, T)>,
 }

@@ -1,6 +1,5 @@
-//! The data that all shares of a process have in common: the user's program, the weights of the units, the clocks.
-//!
-//! Each call of the program carries a description of the call, which the report of a panic shows.
+//! The data that all shares of a process have in common: the user's program, the weights of units, the stopwatch. Each
+//! call of the program carries a description, which the report of a panic shows.
 
 use std::ops::Range;
 
@@ -50,7 +49,7 @@ impl<P: Supersteps> Program<P> {
         )
     }
 
-    /// The state of a run, but for its step and division.
+    /// The state of a run without its step and division.
     pub(super) fn state(&self) -> SuperstepsState {
         let program = type_name_without_paths::<P>();
         let (unit, shared) = (type_name_without_paths::<P::Unit>(), type_name_without_paths::<P::Shared>());

@@ -1,8 +1,8 @@
-//! Redistribution: units change their worker between two steps.
+//! Redistribution: moves units to their new workers between two steps, when the division has changed.
 //!
-//! All shares know the old and the new division, so each knows which units it sends and receives. The workers of a group
-//! hold the same units and divide the receivers. At place p of a group of n, a worker sends to the workers w with w mod n
-//! = p.
+//! All shares have the old and the new division, so each can compute which units it sends and receives. The workers of
+//! a group hold the same units, and divide the receivers: the worker with index p in a group of n sends to the workers
+//! w with w mod n = p.
 
 use std::ops::Range;
 
@@ -16,8 +16,8 @@ use super::units::{Incoming, Units};
 use crate::arrays::api::ctx::Ctx;
 
 impl<P: Supersteps> Share<P> {
-    /// Sends the units that other shares lack under the new division. Returns the units of this share under it; the units
-    /// that stay are complete.
+    /// Sends the units that other shares lack under the new division. Returns the units of this share under the new
+    /// division, of which those that stay have arrived.
     pub(super) fn divide(&mut self, new: Division, ctx: &mut Ctx<'_, Self>) -> Incoming<P::Unit> {
         let old = std::mem::replace(&mut self.division, new);
         if let Some(root) = &mut self.root {
@@ -46,7 +46,7 @@ impl<P: Supersteps> Share<P> {
         incoming
     }
 
-    /// Redistributing to Ready, once all units of this share have come.
+    /// Redistributing to Ready, after all units of this share have arrived.
     pub(super) fn settle(&mut self, ctx: &mut Ctx<'_, Self>) {
         let State::Redistributing(incoming) = &mut self.state else { return };
         if incoming.missing == 0 {

@@ -16,7 +16,7 @@ pub struct SuperstepOutcome<P: Supersteps> {
     pub report: SuperstepReport,
 }
 
-/// The record of a finished program in supersteps.
+/// The report of a finished program in supersteps.
 ///
 /// ```
 /// use caribou::supersteps::{SuperstepReport, SuperstepWorker};
@@ -37,65 +37,64 @@ pub struct SuperstepOutcome<P: Supersteps> {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SuperstepReport {
-    /// The report that runs of all shapes have.
+    /// The part of the report that every shape of program has.
     #[serde(flatten)]
     pub run: RunReport,
     /// The policy and its parameters, as given.
     pub lb: String,
-    /// Number of steps computed; in a restarted run, the steps after the checkpoint.
+    /// Number of computed steps; in a restarted run, of steps after the checkpoint.
     pub steps: u64,
     /// Weight of all units.
     pub weight: f64,
-    /// Time from the begin of the first step to the end of the last, by the clock of the first worker, ns.
+    /// Time from the begin of the first step to the end of the last, by the clock of worker 0, ns.
     pub elapsed_ns: u64,
     /// All workers, in order.
     pub workers: Vec<SuperstepWorker>,
-    /// Sum over all steps of the time in `compute` of the slowest worker of the step, ns. Each step waits for that worker.
+    /// Sum over all steps of the time in `compute` of the step's slowest worker, ns. Each step waits for that worker.
     #[serde(default)]
     pub slowest_ns: u64,
-    /// Number of vCPUs of all workers; none where it is not known: in several processes, or in a simulation.
+    /// Number of vCPUs of all workers; none if it is not known: in several processes, or in a simulation.
     pub vcpus: Option<u32>,
     /// The divisions that took effect after the first, in order.
     pub divisions: Vec<DivisionReport>,
 }
 
-/// Statistics of one worker in a program in supersteps. Times are in ns.
+/// What one worker did in a program in supersteps. Times are in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SuperstepWorker {
-    /// Number of units of its job in the last step.
+    /// Number of units of the worker's job in the last step.
     pub units: u64,
-    /// Weight of the units that it computed in all steps, including units that another worker finished sooner.
+    /// Weight of the units computed in all steps, including units that another worker finished sooner.
     pub weight: f64,
-    /// Number of jobs that it dropped because another worker was faster.
+    /// Number of jobs that were dropped because another worker was faster.
     pub dropped: u64,
-    /// Time that it spent on the dropped jobs.
+    /// Time spent on the dropped jobs.
     pub dropped_ns: u64,
-    /// Time in `compute`, with all interruptions.
+    /// Wall time in `compute`, including interruptions.
     pub computing_ns: u64,
-    /// CPU time of its thread in `compute`.
+    /// CPU time in `compute`.
     pub cpu_ns: u64,
-    /// Run-queue delay, in `compute` and before it: its thread could run, but others had its vCPU. 0 if the kernel does not
-    /// report it.
+    /// Run-queue delay, in `compute` and before it: the thread could run, but others had the vCPU. 0 if not reported.
     #[serde(default)]
     pub lost_ns: u64,
-    /// Time within steps without anything to compute.
+    /// Time within steps without a job to compute.
     pub waiting_ns: u64,
     /// Time in which units were redistributed.
     pub moving_ns: u64,
-    /// The number of vCPUs that quotas allowed it, as last read; none if there was no quota.
+    /// The number of vCPUs that quotas allowed the worker, as last read; none without a quota.
     pub allowed: Option<f64>,
 }
 
 /// A division that took effect.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DivisionReport {
-    /// The first step under it.
+    /// The first step with this division.
     pub step: u64,
     /// Number of units of each worker's job.
     pub units: Vec<u64>,
     /// Number of workers that compute each job.
     pub copies: u32,
-    /// Number of units that a worker received, over all workers.
+    /// Number of units that workers received, summed over workers.
     pub moved: u64,
     /// The reason that the policy gave, if any.
     pub reason: Option<String>,
@@ -106,8 +105,8 @@ impl SuperstepReport {
     ///
     /// | case | speed of a worker |
     /// |---|---|
-    /// | no quota | weight over the time in which it computed or was ready to |
-    /// | a quota allows it a part of a vCPU | the same, but at most that part of its weight over its CPU time |
+    /// | no quota | its weight over the time in which it computed or was ready to compute |
+    /// | a quota of a part of a vCPU | the same, but at most that part of its weight over its CPU time |
     ///
     /// With more workers than vCPUs, the bound is the time in which all vCPUs provide the CPU time that the units took.
     #[must_use]

@@ -1,4 +1,4 @@
-//! The first share's additional state: the policy, and the statistics of all shares.
+//! The additional state of the first share: the policy, and the statistics of all shares.
 
 use std::collections::BTreeMap;
 
@@ -23,14 +23,14 @@ const RECORDS: usize = 64;
 /// The additional state of the first share.
 pub(super) struct Root<P: Supersteps> {
     policy: &'static str,
-    /// Makes a divider for the first workers, of this number.
+    /// Makes a divider for the first workers of this number.
     make_divider: MakeDivider,
     divider: Box<dyn Divider>,
-    /// Number of active workers, which are the first ones. The others have no units.
+    /// Number of active workers, which are the first ones. The other workers have no units.
     active: usize,
-    /// The change of that number until the units are divided accordingly.
+    /// A change of this number, until the units are divided accordingly.
     resize: Option<Resize>,
-    /// The division that the policy chose, with the reason, until it is in a plan.
+    /// The division that the policy has chosen, with the reason, until a plan has it.
     chosen: Option<(Division, Option<String>)>,
     /// The division of the last plan, with the reason, until it takes effect.
     announced: Option<(Division, Option<String>)>,
@@ -39,24 +39,24 @@ pub(super) struct Root<P: Supersteps> {
     units: u64,
     /// Steps for which the statistics of some worker are missing.
     open: BTreeMap<u64, OpenStep>,
-    /// The step that the run began with: 0 if it is no restart.
+    /// The first step of the run; 0 unless the run is a restart.
     first_step: u64,
-    /// Number of steps that were reported to the policy, including the ones before the first.
+    /// Number of steps that were reported to the policy, plus the steps before `first_step`.
     known: u64,
     figures: Figures,
-    /// Weight of a slice for which the slowest worker takes [`SLICE_NS`].
+    /// Weight of a slice that takes the slowest worker [`SLICE_NS`].
     slice: Option<f64>,
     /// Records for the trace, if one is written.
     records: Option<Vec<StepRecord>>,
     /// When the first step began, ns.
     first_ns: Option<u64>,
-    /// Number of steps of the run, once it is over.
+    /// Number of steps of the run, after its last step.
     end: Option<u64>,
-    /// Final units, by the number of the first.
+    /// Final units, by the number of the first unit.
     collected: BTreeMap<u64, Vec<P::Unit>>,
-    /// Number of units that are still to be collected.
+    /// Number of units that were not collected yet.
     missing: u64,
-    /// Present if checkpoints are made.
+    /// Set if checkpoints are made.
     pub(super) checkpoints: Option<Checkpoints>,
 }
 
@@ -65,9 +65,9 @@ pub(super) type MakeDivider = Box<dyn Fn(usize) -> Box<dyn Divider> + Send>;
 
 /// A change of the number of active workers. No step is reported to the divider until its division is in effect.
 struct Resize {
-    /// Number of active ranks before it.
+    /// Number of active ranks before the change.
     before: usize,
-    /// The first step under its division, once that is in a plan.
+    /// The first step with the new division, after a plan has that division.
     first_step: Option<u64>,
 }
 
@@ -77,9 +77,9 @@ struct OpenStep {
     ended_ns: u64,
     /// Number of workers that compute each job.
     copies: u32,
-    /// Number of units that moved before it.
+    /// Number of units that moved before the step.
     moved: u64,
-    /// Set if a new division took effect with it: the reason, if the policy gave one.
+    /// Set if a new division took effect with the step; then the reason, if the policy gave one.
     divided: Option<Option<String>>,
     worked: BTreeMap<usize, StepStats>,
 }
@@ -120,7 +120,7 @@ pub(super) struct Figures {
 }
 
 impl<P: Supersteps> Root<P> {
-    /// The root of a run that begins with this step.
+    /// The root of a run that begins with `first_step`.
     pub(super) fn new(
         policy: &'static str,
         (make_divider, divider): (MakeDivider, Box<dyn Divider>),
@@ -154,7 +154,7 @@ impl<P: Supersteps> Root<P> {
         }
     }
 
-    /// A step begins.
+    /// Begins a step.
     pub(super) fn begin(&mut self, step: u64, copies: u32, now_ns: u64, writes: bool) {
         self.first_ns.get_or_insert(now_ns);
         if writes {
@@ -164,10 +164,10 @@ impl<P: Supersteps> Root<P> {
         (open.begun_ns, open.copies) = (now_ns, copies);
     }
 
-    /// Makes the first `ranks` ranks the active ones: a new divider divides the units among their workers.
+    /// Makes the first `ranks` ranks the active ones. A new divider divides the units among their workers.
     ///
     /// # Errors
-    /// The fault of its division.
+    /// The fault of the new division.
     pub(super) fn resize(&mut self, ranks: usize) -> Result<(), String> {
         let before = self.active / self.workers_per_rank;
         let ranks = ranks.clamp(1, self.workers / self.workers_per_rank);
@@ -186,14 +186,14 @@ impl<P: Supersteps> Root<P> {
         Ok(())
     }
 
-    /// A division among the active workers as one among all.
+    /// Extends a division among the active workers to all workers.
     fn extended(&self, mut division: Division) -> Division {
         division.units.resize(self.workers, 0);
         division
     }
 
-    /// This step was reported. If it was the first under the division of a resized run: the number of active ranks, and a line
-    /// that says so. The divider is told of steps from the next one on.
+    /// Ends a resize if this reported step was the first with its division. Returns the number of active ranks, and a
+    /// line about the change. Later steps are reported to the divider.
     fn follow_resize(&mut self, number: u64, step: &OpenStep) -> Option<(u32, String)> {
         let in_effect = |resize: &mut Resize| resize.first_step.is_some_and(|first| number >= first);
         let Resize { before, .. } = self.resize.take_if(in_effect)?;
@@ -203,7 +203,7 @@ impl<P: Supersteps> Root<P> {
         Some((active as u32, line))
     }
 
-    /// The plan for the end of this step. None until all shares have ended the step before the previous one.
+    /// The plan for the end of this step. None until all shares have ended the step before the previous step.
     pub(super) fn next(&mut self, step: u64, now_ns: u64) -> Option<StepPlan> {
         if self.known + 1 < step {
             return None;
@@ -217,12 +217,12 @@ impl<P: Supersteps> Root<P> {
         Some(StepPlan { division, slice: self.slice, save })
     }
 
-    /// A step is over.
+    /// Sets the end of a step.
     pub(super) fn ended(&mut self, step: u64, now_ns: u64) {
         self.open.entry(step).or_default().ended_ns = now_ns;
     }
 
-    /// A division takes effect with this step.
+    /// Records a division that takes effect with this step.
     pub(super) fn divided(&mut self, step: u64, old: &Division, new: &Division) {
         let (moved, reason) = (moved(old, new), self.announced.take().and_then(|(_, reason)| reason));
         let open = self.open.entry(step).or_default();
@@ -231,8 +231,8 @@ impl<P: Supersteps> Root<P> {
         self.figures.divisions.push(DivisionReport { step, units, copies, moved, reason });
     }
 
-    /// Adds the statistics of a worker in a step. A step with the statistics of all workers is reported to the policy and to
-    /// the monitor, in the order of the steps. A fault in the statistics or in the policy's answer ends the run.
+    /// Adds the statistics of a worker in a step. When those of all workers have arrived, the step is reported to the
+    /// policy and the monitor, in the order of steps. A fault in the statistics or in the policy's answer ends the run.
     pub(super) fn add_stats(
         &mut self,
         step: u64,
@@ -266,7 +266,7 @@ impl<P: Supersteps> Root<P> {
         so_far.units.extend(last.worked.values().map(|worked| worked.units));
     }
 
-    /// Writes the step records into the trace: all at the end, before that [`RECORDS`] at a time.
+    /// Writes step records into the trace: at the end of the run all, before the end [`RECORDS`] at a time.
     fn write(&mut self, ctx: &mut Ctx<'_, Share<P>>) {
         let enough = if self.end == Some(self.known) { 1 } else { RECORDS };
         if let Some(records) = self.records.as_mut().filter(|records| records.len() >= enough) {
@@ -277,7 +277,7 @@ impl<P: Supersteps> Root<P> {
     /// Reports a step to the policy, and adds it to the totals and to the records.
     ///
     /// # Errors
-    /// The fault of the workers' statistics, or of the answer of the policy.
+    /// The fault of the workers' statistics, or of the policy's answer.
     fn report_step(&mut self, number: u64, step: &OpenStep) -> Result<(), String> {
         agree(number, &step.worked)?;
         self.sum_up(&step.worked);
@@ -324,7 +324,7 @@ impl<P: Supersteps> Root<P> {
         }
     }
 
-    /// The run is over after this number of steps. `units` are the first share's, used if units are collected.
+    /// Ends the run after this number of steps. `units` are those of the first share, used if units are collected.
     pub(super) fn finish(
         &mut self,
         steps: u64,
@@ -352,7 +352,7 @@ impl<P: Supersteps> Root<P> {
         }
     }
 
-    /// All collected units and the totals, once nothing is missing.
+    /// All collected units and the totals, when nothing is missing.
     pub(super) fn conclusion(&mut self) -> Option<(Vec<P::Unit>, Figures)> {
         if self.end != Some(self.known) || self.missing > 0 {
             return None;
@@ -362,7 +362,7 @@ impl<P: Supersteps> Root<P> {
     }
 }
 
-/// Checks that all workers end the run or none does.
+/// Checks that either all workers end the run or none does.
 fn agree(step: u64, worked: &BTreeMap<usize, StepStats>) -> Result<(), String> {
     let first = |then: Then| worked.iter().find(|(_, worked)| worked.then == then).map(|(worker, _)| worker);
     let (Some(goes_on), Some(ends)) = (first(Then::Step), first(Then::End)) else { return Ok(()) };
@@ -372,10 +372,10 @@ fn agree(step: u64, worked: &BTreeMap<usize, StepStats>) -> Result<(), String> {
     ))
 }
 
-/// Checks that a division has a share for each worker, all units, and at most as many copies as workers.
+/// Checks that a division has a share for each worker, has all units, and has at most as many copies as workers.
 ///
 /// # Errors
-/// The fault of the division, and the expectation.
+/// The fault of the division, and what was expected.
 pub(super) fn check(division: &Division, workers: usize, units: u64) -> Result<(), String> {
     let Division { units: shares, copies } = division;
     let all = shares.iter().map(|&share| u128::from(share)).sum::<u128>();

@@ -1,4 +1,4 @@
-//! Runs a program in supersteps.
+//! Runs a program in supersteps: makes its shares, and runs them as an array of chunks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,13 +19,14 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::launch::Launch;
 
-/// Runs a program in supersteps until its [`combine`](Supersteps::combine) says that it is over.
+/// Runs a program in supersteps until its [`combine`](Supersteps::combine) returns
+/// [`Then::End`](crate::supersteps::Then::End).
 ///
 /// `CARIBOU_LB` selects the policy that divides the units into one share per worker. Under `mpirun` every process calls
 /// this with the same program and gets the same outcome.
 ///
-/// A rank has `CARIBOU_WORKERS` shares, by default one; a simulated run has one share per rank. Idle threads of a rank take
-/// each other's shares. So where vCPUs differ, use one rank per vCPU, as by default.
+/// A rank has `CARIBOU_WORKERS` shares, by default one. A simulated run has one share per rank. Idle threads of a rank
+/// run the rank's other shares, so if vCPUs differ in speed, use one rank per vCPU, as by default.
 ///
 /// ```
 /// use caribou::supersteps::{Job, Parts, Supersteps, Then};
@@ -74,9 +75,9 @@ use crate::launch::Launch;
 /// Every process takes O(units) time and memory to read the weights. All collected units are sent to every process.
 ///
 /// # Errors
-/// - A program without units, or with a weight that is not above 0.
-/// - A policy whose first or later division is not of these units and workers. The error names the policy.
-/// - A panic of the program or the policy, a process that was killed: see [`Error`].
+/// - The program has no units, or a weight that is not above 0.
+/// - A division of the policy does not fit the units and workers. The error names the policy.
+/// - The program or the policy panics, or a process is killed: see [`Error`].
 pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<SuperstepOutcome<P>, Error> {
     let policy = config.balance_supersteps()?;
     let simulated = config.simulates()?;
@@ -85,7 +86,7 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
     let weights = weights(&program)?;
     let row = Row::new(&weights);
     let together = matches!(config.launch(), Launch::Together { .. });
-    // Of several processes it is not known which share a host. A simulated run has no use for vCPUs.
+    // In a job it is not known which processes share a host. A simulated run does not depend on vCPUs.
     let vcpus = (!together && simulated.is_none()).then(|| crate::machine::vcpus().len());
     let problem = Problem { workers, vcpus, weights };
     let in_process = if together { per_rank } else { workers as u32 };
@@ -100,7 +101,7 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
     })?;
     let config = &config.with_chosen_checkpoint()?;
     let program = Arc::new(Program::new(program, row, stopwatch));
-    // The first share takes the dividers.
+    // Taken by the first share.
     let policy_name = policy.name();
     let make_divider = move |workers| policy.divider(&Problem { workers, ..problem.clone() });
     let dividers: (MakeDivider, Box<dyn Divider>) = (Box::new(make_divider), divider);

@@ -1,7 +1,7 @@
-//! A worker's share of the units: the chunk that computes it, step by step.
+//! A worker's share of the units, as a chunk that computes the share step by step.
 //!
-//! Each worker has one *job*: the units that the current [`Division`] gives it. A *group* is the workers that compute copies
-//! of the same jobs, and so hold the units of all of them; without copies it is one worker.
+//! Each worker has one *job*: the units that the current [`Division`] gives it. A *group* is the workers that compute
+//! copies of the same jobs and so hold the units of all these jobs. Without copies a group is one worker.
 //!
 //! # States
 //!
@@ -16,26 +16,27 @@
 //! | Waiting | the same, and the plan has a new division | Redistributing | also `Units` that move |
 //! | Waiting | the same, and `combine` ends the run | Over | also `FinalUnits` if units are collected |
 //!
-//! Inputs and outputs are [messages](ShareMessage) between shares.
-//! The transitions are in [`step`](super::step), [`compute`](super::compute) and [`redistribution`](super::redistribution).
-//! Parts, edges and the plan of a step may come before the state that needs them; the share keeps them.
+//! Inputs and outputs are [messages](ShareMessage) between shares. The transitions are in [`step`](super::step),
+//! [`compute`](super::compute) and [`redistribution`](super::redistribution). Parts, edges and the plan of a step may
+//! arrive before the state that needs them. The share keeps them until then.
 //!
 //! # Rules
 //!
-//! 1. *Plan.* The first share sends the [`Plan`](ShareMessage::Plan) of a step when it has begun the step and all shares
-//!    have ended the step before the previous one. So no share is more than two steps behind, not even one that finishes
-//!    nothing because its jobs have copies.
-//! 2. *Copies.* Without copies a job is computed in one go. With copies it is cut into slices. Between two slices the share
-//!    handles messages, and drops a job that another worker has finished: at most one slice late.
-//! 3. *Parts* get to all workers by the pattern of [`exchange`](super::exchange). The units of a finished job are sent to
-//!    its group if a step changes them.
+//! 1. *Plan.* The first share sends the [`Plan`](ShareMessage::Plan) of a step when it has begun the step and all
+//!    shares have ended the step before the previous one. So no share is more than two steps behind, not even a share
+//!    whose jobs are all finished by copies on other workers.
+//! 2. *Copies.* Without copies a job is computed at once. With copies it is cut into slices. Between two slices the
+//!    share handles messages, and drops a job that another worker has finished, at most one slice late.
+//! 3. *Parts* are sent to all workers by the pattern of [`exchange`](super::exchange). If steps change units, the units
+//!    of a finished job are sent to its group.
 //! 4. *Combining.* Every share combines the same parts, and sends its statistics to the first share.
-//! 5. *Redistribution.* Each share knows the old and the new place of all units ([`redistribution`](super::redistribution)).
-//!    It begins the next step when it has all units of its own.
-//! 6. *Order of messages.* A message names its step. A message of a later step is deferred. A message of an earlier step, or
-//!    a second one of the same content, is dropped: two workers that finish the same job send the same.
-//! 7. *Policy.* Steps are reported to the policy in order, when the statistics of all shares are there. A new division takes
-//!    effect at the end of the next step of which the first share has not sent the plan.
+//! 5. *Redistribution.* Each share computes the moves from the old and the new division
+//!    ([`redistribution`](super::redistribution)). It begins the next step when it has all its units.
+//! 6. *Order of messages.* A message has the number of its step. A message of a later step is deferred. A message of an
+//!    earlier step is dropped. A second message with the same content is dropped too, because two workers that finish
+//!    the same job send the same.
+//! 7. *Policy.* Steps are reported to the policy in order, when the statistics of all shares have arrived. A new
+//!    division takes effect at the end of the next step whose plan was not sent yet.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -61,7 +62,7 @@ use crate::arrays::api::ctx::Ctx;
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(super) struct Share<P: Supersteps> {
-    /// The index of this share and of its worker.
+    /// The index of this share, and of its worker.
     pub(super) me: usize,
     pub(super) division: Division,
     pub(super) shared: P::Shared,
@@ -71,18 +72,18 @@ pub(super) struct Share<P: Supersteps> {
     pub(super) units: Units<P::Unit>,
     pub(super) boundary: Boundary<P::Edge>,
     pub(super) jobs: Jobs<P::Part>,
-    /// The plan for the end of this step, once it has come.
+    /// The plan for the end of this step, after it has arrived.
     pub(super) plan: Option<StepPlan>,
     pub(super) meter: StepMeter,
     /// Only on the first share.
     #[serde(skip)]
     pub(super) root: Option<Box<Root<P>>>,
-    /// Present if checkpoints are made.
+    /// Set if checkpoints are made.
     #[serde(skip)]
     pub(super) saver: Option<Saver>,
 }
 
-/// The state of a share: see the table at the head.
+/// The state of a share, see the table at the head of this file.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(super) enum State<P: Supersteps> {
@@ -121,12 +122,12 @@ impl<P: Supersteps> Share<P> {
         self.division.units.len()
     }
 
-    /// The workers of its group, which are also the numbers of their jobs.
+    /// The workers of this share's group, which are also the numbers of their jobs.
     pub(super) fn group(&self) -> Range<usize> {
         self.division.group(self.me)
     }
 
-    /// The units of all jobs of its group.
+    /// The units of all jobs of this share's group.
     pub(super) fn held(&self) -> Range<u64> {
         held(&self.division, self.me)
     }
@@ -163,7 +164,7 @@ impl<P: Supersteps> Chunk for Share<P> {
             | ShareMessage::Continue { step, .. } => *step <= self.step,
             ShareMessage::Part(finished) => finished.step <= self.step,
             ShareMessage::Parts(all) => all.iter().all(|finished| finished.step <= self.step),
-            // These units replace others, which must have come.
+            // These units replace older ones, which must have arrived.
             ShareMessage::JobUnits { step, .. } => {
                 *step < self.step || *step == self.step && self.is_in_step()
             }
@@ -209,7 +210,7 @@ impl<P: Supersteps> Chunk for Share<P> {
                 self.send(self.me, ShareMessage::Continue { step, job }, ctx);
             }
             ShareMessage::Continue { step, job } if self.is_current(step, job) => self.slice(ctx),
-            // Of an earlier step or of a job that was dropped, since another worker was faster.
+            // A message of an earlier step, or of a job that was dropped because another worker was faster.
             ShareMessage::Edge { .. }
             | ShareMessage::JobUnits { .. }
             | ShareMessage::Yield { .. }

@@ -1,4 +1,4 @@
-//! Begins and ends the steps of a share.
+//! The begin and the end of a share's step, and the change between its states.
 
 use super::api::{Parts, Supersteps, Then};
 use super::edges::Boundary;
@@ -8,13 +8,13 @@ use super::units::Units;
 use crate::arrays::api::ctx::Ctx;
 
 impl<P: Supersteps> Share<P> {
-    /// To Ready, and on to Waiting.
+    /// To Ready, and at once to Waiting unless there is a single share.
     pub(super) fn get_ready(&mut self, ctx: &mut Ctx<'_, Self>) {
         self.state = State::Ready;
         if self.workers() > 1 {
             return self.begin(ctx);
         }
-        // A single share would run all steps within this handler.
+        // Otherwise a single share would run all steps within this handler.
         self.send(self.me, ShareMessage::Continue { step: self.step, job: self.me }, ctx);
     }
 
@@ -34,7 +34,7 @@ impl<P: Supersteps> Share<P> {
         }
     }
 
-    /// On the first share: sends the plan for the end of this step when it can.
+    /// On the first share: sends the plan for the end of this step, if it can be made.
     pub(super) fn send_plan(&mut self, ctx: &mut Ctx<'_, Self>) {
         let due = self.is_in_step() && self.plan.is_none();
         let Some(root) = self.root.as_mut().filter(|_| due) else { return };
@@ -50,7 +50,7 @@ impl<P: Supersteps> Share<P> {
         self.plan = Some(plan);
     }
 
-    /// Leaves Waiting if it can: for the next job of the group, or at the end of the step.
+    /// Leaves Waiting if possible, for the next job of the group or at the end of the step.
     pub(super) fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
         if !matches!(self.state, State::Waiting) {
             return;
@@ -73,7 +73,7 @@ impl<P: Supersteps> Share<P> {
         if let Some(save) = plan.save {
             self.save(save, ctx);
             if save.is_last {
-                // It computes nothing more: the first share ends the run when all have written.
+                // The share computes nothing more. The first share ends the run when all have written.
                 self.state = State::Over;
                 return;
             }
@@ -109,7 +109,7 @@ impl<P: Supersteps> Share<P> {
         then
     }
 
-    /// The run is over: if units are collected, one share of each group sends its units to the first share.
+    /// Ends the run on this share. If units are collected, one share of each group sends its units to the first share.
     fn finish(&mut self, ctx: &mut Ctx<'_, Self>) {
         self.state = State::Over;
         let collects = program(ctx).collects();
@@ -123,7 +123,7 @@ impl<P: Supersteps> Share<P> {
         self.conclude(ctx);
     }
 
-    /// On the first share: ends the run once all statistics and units have come.
+    /// On the first share: ends the run when all statistics and units have arrived.
     pub(super) fn conclude(&mut self, ctx: &mut Ctx<'_, Self>) {
         let Some(root) = &mut self.root else { return };
         if let Some((units, figures)) = root.conclusion() {

@@ -1,4 +1,4 @@
-//! The units that a share holds, and the units on their way to it.
+//! The units that a share holds, and the units that are moving to it.
 
 use std::ops::Range;
 
@@ -17,18 +17,18 @@ impl<U> Units<U> {
         self.data.get(number.checked_sub(self.first)? as usize)
     }
 
-    /// The units of these numbers, which must be here.
+    /// The units with these numbers, which must be here.
     pub(super) fn slice(&self, numbers: &Range<u64>) -> &[U] {
         &self.data[self.indices(numbers)]
     }
 
-    /// The same, to change them.
+    /// The units with these numbers, to change them.
     pub(super) fn slice_mut(&mut self, numbers: &Range<u64>) -> &mut [U] {
         let indices = self.indices(numbers);
         &mut self.data[indices]
     }
 
-    /// Replaces the units of these numbers.
+    /// Replaces the units with these numbers.
     pub(super) fn replace(&mut self, numbers: &Range<u64>, data: Vec<U>) {
         let indices = self.indices(numbers);
         self.data.splice(indices, data);
@@ -39,18 +39,18 @@ impl<U> Units<U> {
     }
 }
 
-/// The units of a share for the next step, until all have come.
+/// The units of a share for the next step, until all have arrived.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Incoming<U> {
     first: u64,
-    /// Number of units that have not come.
+    /// Number of units that have not arrived.
     pub(super) missing: u64,
-    /// The units that have come, in any order.
+    /// The units that have arrived, in any order.
     runs: Vec<Units<U>>,
 }
 
 impl<U> Incoming<U> {
-    /// None of the units of these numbers has come.
+    /// The units with these numbers, none of which has arrived.
     pub(super) fn new(numbers: Range<u64>) -> Incoming<U> {
         Incoming { first: numbers.start, missing: numbers.end - numbers.start, runs: Vec::new() }
     }
@@ -60,7 +60,7 @@ impl<U> Incoming<U> {
         self.runs.push(run);
     }
 
-    /// Joins the units. All of them must have come.
+    /// Joins the units. All of them must have arrived.
     pub(super) fn join(&mut self) -> Units<U> {
         assert_eq!(self.missing, 0, "all units have come");
         let mut runs = std::mem::take(&mut self.runs);

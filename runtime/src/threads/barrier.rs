@@ -1,6 +1,6 @@
-//! A fallible barrier, at which the ranks of a process wait for each other before the run begins.
+//! A barrier at which the ranks of a process wait for each other before the run begins.
 //!
-//! It fails if a rank could not be set up or its thread could not be started: then it turns all ranks away.
+//! The barrier fails if a rank cannot be set up or its thread cannot be started. `wait` then returns false.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -35,7 +35,7 @@ impl FallibleBarrier {
         *self.changed.wait_while(state, waiting).unwrap_or_else(PoisonError::into_inner) == State::Open
     }
 
-    /// Turns all ranks away, the waiting ones and later arrivals.
+    /// Makes [`wait`](Self::wait) return false on all ranks, now and later.
     pub(crate) fn fail(&self) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Failed;
         self.changed.notify_all();

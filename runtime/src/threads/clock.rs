@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The source of "now". Times are ns since the run began.
+/// The source of times, in ns since the run began.
 #[derive(Clone)]
 pub(crate) enum Clock {
     /// `CLOCK_MONOTONIC`, about 23 ns per reading.
     Machine { origin_ns: u64 },
-    /// One rank's virtual time, moved by the simulation.
+    /// One rank's virtual time, advanced by the simulation.
     Virtual { now_ns: Arc<AtomicU64> },
 }
 

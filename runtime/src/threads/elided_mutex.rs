@@ -1,8 +1,9 @@
-//! A mutex that is elided for a single thread. The first of three places with `unsafe` (`tsc_clock.rs`, `transport/mpi/raw`).
+//! A mutex that is elided where a rank has a single worker. The first of three places with `unsafe` (the others are
+//! `tsc_clock.rs` and `transport/mpi/raw`).
 //!
-//! Most ranks have one worker, and so are one thread. State that several workers of a rank would share is behind an
-//! [`ElidedMutex`]. With several workers it is a mutex. With one it only checks that the caller is that worker and that no
-//! guard is alive, which takes about 1 ns instead of 10.
+//! Most ranks have one worker, which is one thread. State that several workers of a rank would share is behind an
+//! [`ElidedMutex`]. With several workers this is a mutex. With one worker, `lock` only checks that the caller is that
+//! worker and that no guard is alive, which takes about 1 ns instead of 10 ns.
 //!
 //! | mode | `lock` by the owner | by another thread | while a guard is alive |
 //! |---|---|---|---|
@@ -10,10 +11,10 @@
 //! | shared | guard | guard | waits |
 //!
 //! Rules:
-//! 1. An *alone* value is created for a [`Tag`]. Only the thread that has entered with the tag touches it
+//! 1. An *alone* value is created for a [`Tag`]. Only the thread that has entered with the tag accesses the value
 //!    ([`Owner::enter`]).
-//! 2. No two threads have entered with a tag at the same time. A tag is minted once. Only the thread that minted it enters
-//!    with it, or the simulation, which is one thread.
+//! 2. No two threads have entered with a tag at the same time. Each tag is minted once, and only the thread that minted
+//!    it enters with it. (A simulation is one thread.)
 
 #[cfg(not(loom))]
 pub(crate) use real::ElidedMutex;
@@ -21,7 +22,7 @@ pub(crate) use real::ElidedMutex;
 #[cfg(loom)]
 pub(crate) use modelled::{ElidedMutex, Owner, Restore};
 
-/// The identity of one worker, or of all.
+/// The identity of one worker, or of all workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tag(u32);
 
@@ -40,7 +41,7 @@ impl Tag {
     /// Marks a value with a live guard. No worker has this tag.
     #[cfg(not(loom))]
     const BUSY: Tag = Tag(u32::MAX - 1);
-    /// The tag of a thread that has entered with none.
+    /// The tag of a thread that has not entered.
     #[cfg(not(loom))]
     const NONE: Tag = Tag(0);
 }
@@ -63,7 +64,7 @@ mod real {
         static ENTERED: Cell<Tag> = const { Cell::new(Tag::NONE) };
     }
 
-    /// A value that one worker, or all workers of one rank, may touch.
+    /// A value for one worker, or for all workers of one rank.
     pub(crate) struct ElidedMutex<T> {
         owner: Tag,
         /// The tag of the thread that may take a guard without further checks: the owner's, or [`Tag::BUSY`] while a guard
@@ -95,7 +96,7 @@ mod real {
             self.tag
         }
 
-        /// From now on the thread owns the values created for this tag, and no others.
+        /// Makes the calling thread the owner of the values created for this tag, and of no others.
         #[inline]
         pub(crate) fn enter(&self) {
             ENTERED.set(self.tag);
@@ -248,7 +249,7 @@ mod modelled {
         pub(crate) fn enter(&self) {}
     }
 
-    /// Under loom threads enter with no tag.
+    /// Under loom a thread has no tag to restore.
     pub(crate) struct Restore;
 
     impl Restore {

@@ -1,5 +1,5 @@
-//! Thread limits: checks that a process can have the threads that were requested, before they are started. A thread that
-//! finds no memory for its stack ends the process.
+//! Checks, before threads are started, that a process can have as many as were requested. A thread without memory for
+//! its stack would end the process.
 
 use rustix::process::{Resource, getrlimit};
 
@@ -7,13 +7,13 @@ use crate::error::Error;
 use crate::text::counted;
 use crate::warn::warn;
 
-/// Maximum number of threads per process: hundreds per vCPU of a large host. More are a slip of the finger.
+/// Maximum number of threads per process: hundreds per vCPU of a large host. A larger number is taken for a mistake.
 const THREADS_MAX: u64 = 4096;
 /// Maximum number of ranks per process: there is one ring per pair of ranks.
 const RANKS_MAX: u32 = 1024;
-/// Number of threads that take a second or more to start.
+/// Number of threads from which starting them takes a second or more.
 const THREADS_MANY: u64 = 256;
-/// Address space per thread: its stack of the size that std gives it, the guard pages, and a signal stack.
+/// Address space per thread, bytes: the stack size of std, the guard pages, and a signal stack.
 const THREAD_BYTES: u64 = (2 << 20) + (64 << 10);
 
 /// Refuses threads that cannot be started, and warns if their start takes long.
@@ -76,7 +76,7 @@ fn text(ranks: u32, workers: u32) -> String {
     format!("{ranks} x {workers}")
 }
 
-/// Address space that the process uses, bytes; 0 if the kernel does not tell.
+/// Address space that the process uses, bytes; 0 if the kernel does not report it.
 fn address_space_used() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"));

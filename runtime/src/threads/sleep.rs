@@ -1,29 +1,29 @@
 //! Sleep and wake-up of workers, without lost wake-ups.
 //!
 //! # Words
-//! *Work* is anything that a worker looks for: a ready entry on a queue it may take from, a packet in the transport, the
-//! stop flag. A worker that finds none spins a little, then *parks*.
+//! *Work* is anything that a worker looks for: a ready entry on a queue that it may take from, a packet in the
+//! transport, the stop flag. A worker that finds no work spins for a while, and then *parks*.
 //!
 //! # The race, and why no wake-up is lost
-//! The sleeper sets its state to PARKED and then looks for work once more. The waker makes work visible and then reads the
-//! state of the sleeper. Between the two halves lies a sequentially consistent fence on both sides, so at least one side
-//! sees the other (Dekker). If both do, `unpark` comes before `park`, which then returns at once: `unpark` leaves a permit,
-//! not a signal.
+//! The sleeper sets its state to PARKED and then looks for work once more. The waker makes work visible and then reads
+//! the state of the sleeper. On each side a sequentially consistent fence lies between the two halves, so at least one
+//! side sees the write of the other (Dekker). If both sides do, `unpark` comes before `park`, which then returns at
+//! once, because `unpark` leaves a permit.
 //!
 //! | state | set by | meaning |
 //! |---|---|---|
-//! | AWAKE | the sleeper after a park; a waker that will unpark it | looks for work, or will |
-//! | PARKED | the sleeper before it looks for the last time | must be unparked after work was made visible |
+//! | AWAKE | the sleeper after a park; a waker that will unpark it | looks for work, or is about to |
+//! | PARKED | the sleeper before it looks for work the last time | must be unparked after work was made visible |
 //!
 //! # The cost of the fences
-//! A fence in the waker costs as much as a message: it waits until the written cache line has come from the reader's
-//! cache. Sleepers are few. So where the kernel can make all threads that may wake execute a fence (`membarrier`), the
-//! sleeper requests that. Wakers then use only a compiler fence: a fence between the two halves of a waker does what both
-//! fences do. Loom does not model such a kernel, so it tests both fences.
+//! A fence in the waker costs as much as a message, because it waits until the written cache line has come from the
+//! reader's cache. Sleepers are few. Where the kernel supports `membarrier`, the sleeper therefore makes all threads
+//! that may wake it execute a fence, and wakers use only a compiler fence. A fence of that kind between the two halves
+//! of a waker has the effect of both fences. Loom does not model `membarrier`, so its tests use both fences.
 //!
 //! # Sleep states shared by processes
-//! Ranks that are processes of one host wake each other. The sleep state of worker 0 then lies in shared memory
-//! (`Sleeper::share`). The sleeper waits there by a futex instead of parking its thread.
+//! Ranks that are processes of one host wake each other. The sleep state of worker 0 is then in shared memory
+//! (`Sleeper::share`), where the sleeper waits by a futex instead of parking its thread.
 
 use std::sync::OnceLock;
 use std::sync::atomic::compiler_fence;
@@ -41,17 +41,17 @@ use std::thread::{self, Thread};
 const AWAKE: u32 = 0;
 const PARKED: u32 = 1;
 
-/// The side that fences between the halves of the race.
+/// The side that executes the fences between the halves of the race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fences {
-    /// Sleeper and waker, each for itself.
+    /// Sleeper and waker, each for its own side.
     Both,
-    /// The sleeper, for all threads.
+    /// The sleeper, for all threads, by `membarrier`.
     Sleeper,
 }
 
 impl Fences {
-    /// The fences among the threads of this process.
+    /// The fences to use among the threads of this process.
     pub(crate) fn of_threads() -> Fences {
         static FENCES: OnceLock<Fences> = OnceLock::new();
         *FENCES.get_or_init(|| {
@@ -91,13 +91,13 @@ impl Sleeper {
         }
     }
 
-    /// Makes the calling thread the one that parks here. No thread can be asleep before that.
+    /// Makes the calling thread the one that parks here. Must be called before the first park.
     pub(crate) fn bind_to_thread(&self) {
         let first = self.thread.set(thread::current());
         assert!(first.is_ok(), "one thread sleeps here");
     }
 
-    /// Parks the calling thread until it is woken or `timeout` has passed. Does not park if `work` finds any.
+    /// Parks the calling thread until it is woken or `timeout` has passed. Does not park if `work` returns true.
     pub(crate) fn park(&self, timeout: Option<Duration>, work: impl FnOnce() -> bool) {
         let fenced = || {
             self.fence_for_wakers();
@@ -109,9 +109,9 @@ impl Sleeper {
         self.end_sleep();
     }
 
-    /// The first half of [`park`](Self::park): true if `work` finds none, so that the worker may sleep until it [is
-    /// woken](Self::is_woken). Then, or after a false, it must [end the sleep](Self::end_sleep). Only a simulation uses it
-    /// alone. Its wakers are the same thread, so this makes no other thread fence.
+    /// The first half of [`park`](Self::park). True if `work` returns false, so that the worker may sleep until it [is
+    /// woken](Self::is_woken). In either case [`end_sleep`](Self::end_sleep) must follow. Only a simulation calls this
+    /// alone. Its wakers are the same thread, so no other thread has to fence.
     pub(crate) fn prepare_sleep(&self, work: impl FnOnce() -> bool) -> bool {
         self.state().store(PARKED, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -123,13 +123,13 @@ impl Sleeper {
         self.state().store(AWAKE, Ordering::Relaxed);
     }
 
-    /// Tells whether a worker that prepared to sleep was woken. For a simulation, in which no thread sleeps for real.
+    /// Tells whether a worker that prepared to sleep was woken. For a simulation, in which no thread really sleeps.
     pub(crate) fn is_woken(&self) -> bool {
         self.state().load(Ordering::Relaxed) == AWAKE
     }
 
-    /// Wakes the worker if it is parked; returns whether it was. Must be called after the work was made visible. Takes a few
-    /// ns for an awake worker where the sleeper fences.
+    /// Wakes the worker if it is parked; returns whether it was. Must be called after the work was made visible. For an
+    /// awake worker this takes a few ns where the sleeper fences.
     #[inline]
     pub(crate) fn wake(&self) -> bool {
         self.fences.pass_as_waker();
@@ -146,13 +146,13 @@ impl Sleeper {
     }
 }
 
-/// The waker's half after its fence. True if the sleeper must be woken; no other waker is told the same.
+/// The waker's half after its fence. Returns true to exactly one waker of a parked sleeper.
 #[inline]
 fn calls(state: &AtomicU32) -> bool {
     state.load(Ordering::Relaxed) == PARKED && state.swap(AWAKE, Ordering::Relaxed) == PARKED
 }
 
-/// Makes all threads of this process fence, if wakers do not.
+/// Makes all threads of this process execute a fence, if wakers do not.
 fn fence_threads(fences: Fences) {
     if fences == Fences::Sleeper {
         membarrier(MembarrierCommand::PrivateExpedited).expect("it was tried");
@@ -203,7 +203,7 @@ mod shared {
     }
 
     impl Fences {
-        /// Allows the sleepers of other processes to make this process fence. False if the kernel does not support it.
+        /// Lets the sleepers of other processes make this process fence. False if the kernel does not support that.
         pub(crate) fn register() -> bool {
             let registered = membarrier(MembarrierCommand::RegisterGlobalExpedited);
             registered.and_then(|()| membarrier(MembarrierCommand::GlobalExpedited)).is_ok()
@@ -223,7 +223,7 @@ mod shared {
 
         pub(super) fn fence_for_wakers(&self) {
             match self.shared.get().map(|shared| shared.fences()) {
-                // This includes the threads of this process.
+                // The global fence includes the threads of this process.
                 Some(Fences::Sleeper) => {
                     membarrier(MembarrierCommand::GlobalExpedited)
                         .expect("it was tried when all agreed on it");
@@ -235,7 +235,7 @@ mod shared {
         pub(super) fn sleep(&self, timeout: Option<Duration>) {
             match self.shared.get() {
                 None => park_thread(timeout),
-                // The worker looks for work itself, whether it was woken, interrupted or timed out, or the state had
+                // The worker looks for work after every return: a wake-up, an interrupt, a timeout, or a state that had
                 // changed.
                 Some(shared) => {
                     let timeout = timeout.and_then(|timeout| timeout.try_into().ok());
@@ -252,7 +252,7 @@ mod shared {
         let _ = futex::wake(state, futex::Flags::empty(), 1);
     }
 
-    /// [`Sleeper::wake`] for the worker 0 of another process.
+    /// [`Sleeper::wake`] for worker 0 of another process.
     #[inline]
     pub(crate) fn wake_at(state: &AtomicU32, fences: Fences) {
         fences.pass_as_waker();

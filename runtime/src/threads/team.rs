@@ -1,10 +1,10 @@
 //! The sleep states of a rank's workers, and the choice of a worker to wake for work that any of them could do.
 //!
 //! # The race
-//! A worker that parks counts itself as parked and then looks for work once more. A worker that has put a ready entry on its
-//! own queue then checks whether any worker is parked. As in [`sleep`](super::sleep), whose fences are used here too, a
-//! sequentially consistent fence lies between the two halves on both sides. So at least one side sees the other: an entry
-//! that could be stolen wakes a worker that can steal it. (The entry would not be lost otherwise, but its owner may be in a
+//! A worker that parks counts itself as parked and then looks for work once more. A worker that has put a ready entry
+//! on its own queue then checks whether any worker is parked. As in [`sleep`](super::sleep), a sequentially consistent
+//! fence lies between the two halves on both sides. So at least one side sees the write of the other: an entry that
+//! could be stolen wakes a worker that can steal it. (Otherwise the entry would wait for its owner, which may be in a
 //! long handler.)
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::sync::{AtomicBool, AtomicU64, Ordering};
 /// The sleepers of one rank.
 pub(crate) struct Team {
     pub(crate) sleepers: Vec<Sleeper>,
-    /// Number of workers that are parked, or about to be.
+    /// Number of workers that are parked or about to park.
     parked: AtomicU64,
     stop: AtomicBool,
     fences: Fences,
@@ -36,20 +36,20 @@ impl Team {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Tells whether all workers but the one that asks are parked.
+    /// Tells whether all workers except the caller are parked.
     pub(crate) fn others_are_parked(&self) -> bool {
         self.parked.load(Ordering::SeqCst) == self.sleepers.len() as u64 - 1
     }
 
-    /// Parks worker `me`, the calling thread, until it is woken or `timeout` has passed. Does not park if `work` finds any.
+    /// Parks worker `me`, the calling thread, until it is woken or `timeout` has passed, unless `work` is true.
     pub(crate) fn park(&self, me: u32, timeout: Option<Duration>, work: impl FnOnce() -> bool) {
         self.parked.fetch_add(1, Ordering::SeqCst);
         self.sleepers[me as usize].park(timeout, work);
         self.parked.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Wakes one worker other than `me`, if one is parked. Must be called after the work was made visible. A rank with one
-    /// worker does not call it.
+    /// Wakes one worker other than `me`, if one is parked. Must be called after the work was made visible, and only on
+    /// a rank with several workers.
     #[inline]
     pub(crate) fn wake_one(&self, me: u32) {
         self.fences.pass_as_waker();
@@ -65,7 +65,7 @@ impl Team {
         }
     }
 
-    /// Ends the rank's scheduler: every worker leaves at its next check.
+    /// Ends the rank's scheduler: every worker leaves its loop at its next check.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.wake_all();

@@ -1,9 +1,9 @@
-//! A fast clock per worker, for laps and for times that the core needs: the TSC, calibrated against the machine's clock. The
-//! second place with `unsafe`, for the one instruction.
+//! A fast clock per worker, for measuring laps and times: the TSC, calibrated against the machine's clock. The second
+//! place with `unsafe`, for the instruction that reads the TSC.
 //!
-//! The TSC takes half as long to read as the clock, which takes a fifth of a short message. The worker reads the clock at
-//! least every [`REACH_NS`]. Each reading is an *anchor*, from which the TSC gives the time until the next. The rate of the
-//! TSC is measured while the worker runs.
+//! Reading the machine's clock takes a fifth of the time of a short message. Reading the TSC takes half of that. The
+//! worker reads the clock at least every [`REACH_NS`]. Each reading is an *anchor*, from which the TSC gives the time
+//! until the next anchor. The rate of the TSC is measured while the worker runs.
 //!
 //! | condition | source of the time |
 //! |---|---|
@@ -14,22 +14,22 @@
 //! # Error
 //! An anchor is off by the time that its reading takes: 30 ns. A reading that took longer than [`READING_MAX`], 0.3 us, is
 //! not used. So the rate is off by 60 ns per *base*, the time between the two anchors that it comes from. An anchor reaches
-//! at most a tenth of the base, where the time is off by 6 ns. That is less than the time of a reading, and does not add up
-//! from one anchor to the next. At an anchor the time may go back by as much, by 0.3 us at most.
+//! at most a tenth of the base, where the time is off by 6 ns. That is less than the time of a reading, and does not
+//! add up from one anchor to the next. At an anchor the time may go back by the same amount, and by 0.3 us at most.
 
 use super::clock::Clock;
 
-/// Maximum reach of an anchor, ns: the time for which it is used.
+/// Maximum reach of an anchor, ns: the time for which the anchor is used.
 const REACH_NS: u64 = 1_000_000;
 /// Minimum of the first base, ns. The *base* is the time between the two anchors from which the rate is known.
 const BASE_MIN_NS: u64 = 100_000;
-/// Minimum of a later base, ns: long enough for the maximum reach.
+/// Minimum of later bases, ns: long enough for the maximum reach.
 const BASE_NS: u64 = REACH_NS * BASE_PER_REACH;
 /// Length of a base after which a new one begins, ns.
 const BASE_MAX_NS: u64 = 1_000_000_000;
 /// Ratio of the base to the reach of an anchor.
 const BASE_PER_REACH: u64 = 10;
-/// Maximum number of ticks for the reading of an anchor. If it takes longer the thread was interrupted.
+/// Maximum number of ticks for the reading of an anchor. A longer reading was interrupted.
 const READING_MAX: u64 = 1000;
 /// Fractional bits of `ns_per_tick`.
 const PLACES: u32 = 32;
@@ -44,7 +44,7 @@ pub(crate) struct TscClock {
     ns_per_tick: u64,
     /// The anchor at which the base begins.
     base_start: Option<Anchor>,
-    /// The base of the present rate, ns; 0 while there is none.
+    /// The base of the present rate, ns; 0 while the rate is not known.
     base_ns: u64,
 }
 
@@ -103,8 +103,8 @@ impl TscClock {
         self.anchor = anchor;
         let start = *self.base_start.get_or_insert(anchor);
         let ns = anchor.ns.saturating_sub(start.ns);
-        // After the first base, a new one counts once it is as long as the present one, or long enough for the maximum
-        // reach.
+        // After the first base, a longer base replaces the rate if it is as long as the present base, or long enough
+        // for the maximum reach.
         if ns >= self.base_ns.clamp(BASE_MIN_NS, BASE_NS) {
             let ticks = anchor.ticks.wrapping_sub(start.ticks).max(1);
             self.ns_per_tick = ((u128::from(ns) << PLACES) / u128::from(ticks)) as u64;
@@ -186,7 +186,7 @@ mod tests {
             COUNT.set(4 * at_ns);
             let told = ticks.now_ns(&clock);
             assert!(told.abs_diff(at_ns) <= 20, "{told} at {at_ns}");
-            // The clock stands still, the counter goes on.
+            // The clock stands still, the counter advances.
             COUNT.set(4 * (at_ns + 12));
             told_by_count += u64::from(ticks.now_ns(&clock) > at_ns + 5);
             assert!(at_ns > BASE_MIN_NS || told_by_count == 0, "too early");

@@ -1,8 +1,8 @@
-//! The activity board: the current activity of each worker, for monitors that watch a run.
+//! Shows the current activity of each worker, for the monitor and the watchdog.
 //!
-//! A worker publishes its activity by plain stores, which cost as much as keeping it private, and reads no clock for it. A
-//! monitor samples the board periodically. An activity that is unchanged has been running since its first sample, so times
-//! are *at least*.
+//! A worker publishes its activity by plain stores, which cost as much as keeping it private, and without reading a
+//! clock. A monitor samples all activities periodically. An unchanged activity has been running since its first sample,
+//! so durations are minimum durations.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -15,11 +15,11 @@ use crate::ids::{Rank, SyncId, WorkerId};
 
 /// In place of an array: the worker is idle.
 const IDLE: ArrayId = ArrayId(u32::MAX - 1);
-/// In place of an array: the worker of a pool executes iterations. The key is the first of them.
+/// In place of an array: the worker of a pool executes iterations. The key is the first iteration.
 const ITERATIONS: ArrayId = ArrayId(u32::MAX - 2);
-/// In place of an array: the strategy decides a sync. The key is that sync.
+/// In place of an array: the strategy decides a sync. The key is the number of the sync.
 const DECISION: ArrayId = ArrayId(u32::MAX - 3);
-/// In place of an array: the worker of a pool waits for an order from its policy.
+/// In place of an array: the worker of a pool waits for its policy.
 const WAITING: ArrayId = ArrayId(u32::MAX - 4);
 /// In place of an array: the policy has released the worker, and the pool goes on.
 const RELEASED: ArrayId = ArrayId(u32::MAX - 5);
@@ -27,7 +27,8 @@ const RELEASED: ArrayId = ArrayId(u32::MAX - 5);
 const ASKING: ArrayId = ArrayId(u32::MAX - 6);
 /// In place of an array: the worker sends and receives packets.
 const PACKETS: ArrayId = ArrayId(u32::MAX - 7);
-/// In place of an array: rank 0 is idle, and waits for the replies of other ranks. The key is the number of the wave.
+/// In place of an array: rank 0 is idle, and waits for replies of other ranks. The key is the number of the wave (of
+/// requests for replies).
 const OTHER_RANKS: ArrayId = ArrayId(u32::MAX - 8);
 const UNNAMED: u32 = u32::MAX;
 
@@ -35,11 +36,11 @@ const UNNAMED: u32 = u32::MAX;
 pub(crate) struct AtWork {
     array: AtomicU32,
     key: AtomicU64,
-    /// The kind of the message. Kinds have numbers in a run with a profile.
+    /// The kind of the message. Kinds are numbered only in a run with a profile.
     kind: AtomicU32,
     /// Number of handlers begun.
     begun: AtomicU64,
-    /// Number of executed iterations that count.
+    /// Number of iterations whose results the worker has kept.
     done: AtomicU64,
 }
 
@@ -52,7 +53,7 @@ pub(crate) struct ActivitySample {
 }
 
 impl ActivitySample {
-    /// True if the worker waits for an order of the policy, or the rank waits for other ranks.
+    /// True if the worker waits for its policy, or the rank waits for other ranks.
     fn is_waiting(&self) -> bool {
         matches!(self.chunk.array, WAITING | RELEASED | OTHER_RANKS)
     }
@@ -81,7 +82,7 @@ impl AtWork {
         self.key.store(chunk.key, Ordering::Relaxed);
     }
 
-    /// Counts the next handler. Only the worker itself calls this, so load and store need not be one atomic step.
+    /// Counts the next handler. Only the worker itself calls this, so load and store need not be atomic together.
     #[inline]
     pub(crate) fn begin_handler(&self) {
         self.begun.store(self.begun().wrapping_add(1), Ordering::Relaxed);
@@ -99,33 +100,33 @@ impl AtWork {
         self.kind.store(kind.0, Ordering::Relaxed);
     }
 
-    /// Sets the activity to iterations from `first` on.
+    /// Sets the activity to executing iterations from `first` on.
     pub(crate) fn set_iterations(&self, first: u64) {
         self.set_chunk(ChunkId { array: ITERATIONS, key: first });
     }
 
-    /// Sets the number of executed iterations that count.
+    /// Sets the number of iterations whose results the worker has kept.
     pub(crate) fn set_done(&self, done: u64) {
         self.done.store(done, Ordering::Relaxed);
     }
 
-    /// Sets the activity to a call of the policy, or to the wait while other workers call it.
+    /// Sets the activity to a call of the policy, including the wait while other workers call it.
     pub(crate) fn set_asking(&self) {
         self.begin_handler();
         self.set_hook(ChunkId { array: ASKING, key: 0 });
     }
 
-    /// Sets the activity to the wait for an order of the policy. If all workers wait, none will come.
+    /// Sets the activity to waiting for the policy. If all workers wait, the policy will not give any of them work.
     pub(crate) fn set_waiting(&self) {
         self.set_hook(ChunkId { array: WAITING, key: 0 });
     }
 
-    /// The policy has released the worker.
+    /// Sets the activity to released by the policy.
     pub(crate) fn set_released(&self) {
         self.set_hook(ChunkId { array: RELEASED, key: 0 });
     }
 
-    /// Sets the activity to the strategy, which decides this sync.
+    /// Sets the activity to the decision of this sync by the strategy.
     pub(crate) fn set_deciding(&self, sync: SyncId) {
         self.set_hook(ChunkId { array: DECISION, key: sync.0 });
     }
@@ -136,7 +137,7 @@ impl AtWork {
         self.set_chunk(ChunkId { array: PACKETS, key: 0 });
     }
 
-    /// Sets the activity to a hook of this chunk or to work of the runtime, outside any handler.
+    /// Sets the activity to a hook of this chunk, or to work of the runtime, outside of handlers.
     #[inline]
     pub(crate) fn set_hook(&self, chunk: ChunkId) {
         self.set_chunk(chunk);
@@ -149,7 +150,7 @@ impl AtWork {
         self.array.store(IDLE.0, Ordering::Relaxed);
     }
 
-    /// Samples the activity. The parts may come from two handlers; then the next sample differs.
+    /// Samples the activity. If the parts come from two handlers, the next sample differs.
     fn look(&self) -> Option<ActivitySample> {
         let array = ArrayId(self.array.load(Ordering::Relaxed));
         let key = self.key.load(Ordering::Relaxed);
@@ -158,11 +159,11 @@ impl AtWork {
     }
 }
 
-/// An activity that a worker, or the strategy on its own thread, has been in for some time.
+/// An activity of a worker, or of the strategy on a separate thread, that has been running for some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Running {
     pub(crate) rank: Rank,
-    /// None for a strategy on its own thread, and for a wait for other ranks.
+    /// None for a strategy on a separate thread, and for a wait for other ranks.
     pub(crate) worker: Option<WorkerId>,
     /// The name of the chunk, or a description if the activity is not of a chunk.
     pub(crate) what: String,
@@ -197,14 +198,14 @@ impl std::fmt::Display for Running {
 #[derive(Default)]
 pub(crate) struct ActivitySampler {
     last_ns: u64,
-    /// By rank and worker, or strategy on its own thread: the last sample, and the time since the first equal one, ns.
+    /// The last sample, and the time since the first equal one, ns; by rank and worker, or by rank for its strategy.
     seen: LiteMap<(Rank, Option<WorkerId>), (ActivitySample, u64)>,
 }
 
 impl ActivitySampler {
     /// Samples all workers. Returns the activities that have been running since an earlier sample.
     ///
-    /// At most `counts_ns` of the time since the last sample count: a process that was stopped in between has not been slow.
+    /// At most `counts_ns` of the time since the last sample count, because a process may have been stopped meanwhile.
     pub(crate) fn look(&mut self, ranks: &[Arc<Recording>], now_ns: u64, counts_ns: u64) -> Vec<Running> {
         let passed_ns = now_ns.saturating_sub(self.last_ns).min(counts_ns);
         self.last_ns = now_ns;
@@ -215,7 +216,7 @@ impl ActivitySampler {
             for (worker, at_work) in workers.chain([(None, &rank.strategy_activity)]) {
                 let Some(mut sample) = at_work.look() else { continue };
                 if sample.chunk.array == OTHER_RANKS {
-                    // Worker 0 publishes this when it rests, and may have worked since then.
+                    // Worker 0 publishes the wave when it becomes idle, and may have worked since then.
                     sample.begun = rank.at_work.iter().map(|worker| worker.begun()).sum();
                 }
                 let place = (rank.rank(), worker);
@@ -226,7 +227,7 @@ impl ActivitySampler {
                 self.seen.insert(place, (sample, long_ns));
             }
         }
-        // While another worker executes, a wait may have a good reason.
+        // While another worker executes, workers and ranks may have to wait for it.
         let elsewhere = ranks.iter().any(|rank| rank.other_ranks_busy.load(Ordering::Relaxed));
         if elsewhere || self.seen.values().any(|(sample, _)| sample.is_executing()) {
             let waiting = self.seen.iter_mut().filter(|(_, (sample, _))| sample.is_waiting());
@@ -244,7 +245,7 @@ impl ActivitySampler {
 }
 
 impl Recording {
-    /// Number of iterations that the workers of this rank have executed and that count.
+    /// Number of iterations of this rank whose results its workers have kept.
     pub(crate) fn iterations(&self) -> u64 {
         self.at_work.iter().map(|worker| worker.done.load(Ordering::Relaxed)).sum()
     }
@@ -256,16 +257,16 @@ impl Recording {
         handlers + self.iterations()
     }
 
-    /// The samples of all workers of this rank, if all of them wait. Two calls return the same if no worker did anything in
-    /// between.
+    /// The samples of all workers of this rank, if all of them wait. If two calls return equal samples, no worker has
+    /// done anything in between.
     pub(crate) fn all_waiting(&self) -> Option<Vec<ActivitySample>> {
         self.at_work.iter().map(|worker| worker.look().filter(ActivitySample::is_waiting)).collect()
     }
 
-    /// At each rest, worker 0 of rank 0 publishes the wave whose replies its rank waits for; `None` if it waits for none.
+    /// Publishes the wave whose replies rank 0 waits for, or none. Worker 0 of rank 0 calls this when it becomes idle.
     pub(crate) fn waits_for_others(&self, wave: Option<u64>) {
         let turn = |from: ArrayId, to: ArrayId| {
-            // A decision that begins on another thread takes precedence.
+            // Not if a decision has begun on another thread.
             let _ = self.strategy_activity.array.compare_exchange(
                 from.0,
                 to.0,

@@ -1,4 +1,4 @@
-//! The file of one rank: a magic line, then blocks, then an index of the blocks.
+//! The file format of a trace, one file per rank: a magic line, then blocks, then an index of the blocks.
 //!
 //! ```text
 //! caribou-trace 2\n                        16 bytes: what this is, and the version of the format
@@ -7,12 +7,12 @@
 //! place of the index, "caribou-index 1\n"  24 bytes
 //! ```
 //!
-//! A block's header and its bytes each have a checksum (CRC-32). A file that was cut off has no index: then blocks are
-//! found one after the other, up to the first that is not whole. All numbers are little-endian.
+//! Each header and the bytes of each block have a checksum (CRC-32). A file that was cut off has no index. Its blocks
+//! are found one after the other, up to the first one that is incomplete. All numbers are little-endian.
 //!
 //! Events of version 1 have less exact times. A send is a point at the end of its handler, though the message left
-//! before. A chunk arrives at the end of the slice before its arrival. So messages and chunks may seem to come before
-//! they left.
+//! earlier. An arrival of a chunk is at the end of the slice before it. Messages and chunks may therefore seem to
+//! arrive before they left.
 
 use std::fs::File;
 use std::io::Read;
@@ -30,19 +30,17 @@ pub const TRAILER: usize = 24;
 const BLOCK_MAGIC: [u8; 4] = *b"cblk";
 /// Bytes of a header.
 pub const HEADER: usize = 44;
-/// Most bytes of a block: a reader needs memory for them.
+/// Maximum bytes of a block before compression. A reader needs this memory.
 pub const RAW_MAX: usize = 4 << 20;
-/// Blocks that an index can name; files with more have none.
+/// Maximum number of blocks that an index can list; files with more blocks have no index.
 pub const INDEXED_MAX: usize = RAW_MAX / (HEADER + 8);
-
-/// Most events of a block: they are longer in memory.
+/// Maximum number of events of a block, which take more memory when decoded.
 pub const EVENTS_MAX: usize = 1 << 18;
 
 /// The first bytes of a file of any version.
 const MAGIC_ANY: &[u8] = b"caribou-trace ";
 
-/// Tells whether a file begins as a file of a trace does. A trace can be recorded only once: no result should take its
-/// place.
+/// Tells whether a file begins like a trace. A trace can be recorded only once, so no result should overwrite it.
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
@@ -53,7 +51,7 @@ const MAGIC_ANY: &[u8] = b"caribou-trace ";
 /// # }
 /// ```
 pub fn is_trace(path: &Path) -> bool {
-    // To open a pipe for reading would wait for a writer.
+    // Opening a pipe for reading would wait for a writer.
     let mut begin = [0; MAGIC_ANY.len()];
     path.is_file()
         && File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
@@ -63,7 +61,7 @@ pub fn is_trace(path: &Path) -> bool {
 /// The contents of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// [`RunRecord`](super::RunRecord), first of all.
+    /// The [`RunRecord`](super::RunRecord); the first block.
     Run,
     /// [`Names`](super::records::Names) used by later blocks.
     Names,
@@ -73,11 +71,11 @@ pub enum Kind {
     Syncs,
     /// [`Sample`](super::Sample)s.
     Samples,
-    /// [`Profile`](super::Profile) of one worker; a later one replaces an earlier one.
+    /// The [`Profile`](super::Profile) of one worker; a later block replaces an earlier one.
     Profile,
-    /// [`End`](super::End), last of all but the index.
+    /// The [`End`](super::End); the last block except the index.
     End,
-    /// The headers of all blocks before it, each after its place.
+    /// The headers of all other blocks, each after its position.
     Index,
     /// [`Look`](super::Look)s.
     Looks,
@@ -99,7 +97,7 @@ impl Kind {
         Kind::Steps,
     ];
 
-    /// For people.
+    /// The name for people.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Run => "run record",
@@ -119,28 +117,28 @@ impl Kind {
 /// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The kind of its content.
+    /// The kind of content.
     pub kind: Kind,
     /// True if the bytes in the file are compressed.
     pub compressed: bool,
-    /// The worker it is about; 0 where it is about none.
+    /// The worker of the content; 0 if the content is not of one worker.
     pub worker: u16,
     /// Bytes after decompression.
     pub raw: u32,
     /// Bytes in the file.
     pub stored: u32,
-    /// Events, or records.
+    /// Number of events or records.
     pub items: u32,
-    /// Begin of the first event.
+    /// Begin of the first event, ns.
     pub first_ns: u64,
-    /// End of the last event.
+    /// End of the last event, ns.
     pub last_ns: u64,
     /// Checksum of the bytes in the file.
     pub checksum: u32,
 }
 
 impl Header {
-    /// The header as it stands in a file.
+    /// The header as bytes of a file.
     #[must_use]
     pub fn to_bytes(self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
@@ -163,7 +161,7 @@ impl Header {
     /// Decodes a header read from a file.
     ///
     /// # Errors
-    /// One line if the bytes are no header, or it promises more than a block may hold.
+    /// One line if the bytes are no header, or the header has sizes above the limits of a block.
     pub fn from_bytes(bytes: &[u8; HEADER]) -> Result<Header, &'static str> {
         let four = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let eight = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));

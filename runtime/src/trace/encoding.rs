@@ -1,16 +1,16 @@
-//! Events as bytes: the content of [`Block`](super::block::Block)s of events.
+//! Encodes events as bytes, the content of [`Block`](super::block::Block)s of events.
 //!
-//! An event is a tag byte and variable-length integers (LEB128; signed ones zigzag). An event is stored as the difference
-//! from the one before it. Times count from the end of the last event, chunks from the last chunk, message numbers from
-//! the last number. A handler with the message it sends takes about 15 bytes. A block starts from nothing, so it can be
-//! read alone.
+//! An event is a tag byte and variable-length integers (LEB128; zigzag if signed). Each event is stored as the
+//! difference from the event before it: times from the end of the last event, chunks from the last chunk, message
+//! numbers from the last number. A handler and the message that it sends take about 15 bytes. The first event of a
+//! block differs from zero, so each block can be decoded alone.
 //!
 //! | bits of the tag | mean |
 //! |---|---|
-//! | 0-4 | which event |
-//! | 5 | it has the chunk of the last event |
-//! | 6 | it takes no time |
-//! | 7 | it begins when the last one ended |
+//! | 0-4 | the kind of event |
+//! | 5 | the event has the chunk of the last event |
+//! | 6 | the event takes no time |
+//! | 7 | the event begins when the last one ended |
 
 use super::event::{ArrayId, ChunkId, Event, NameId, Part, RUNTIME, What};
 
@@ -36,16 +36,16 @@ mod tag {
     pub(super) const DROPPED: u8 = 13;
 }
 
-/// The encoding of another chunk.
+/// The encoding of a chunk in relation to another chunk.
 mod other {
     pub(super) const RUNTIME: u64 = 0;
     pub(super) const SAME_ARRAY: u64 = 1;
     pub(super) const ANY: u64 = 2;
-    /// Number of low bits with one of these values; the rest is the message number.
+    /// Number of low bits with one of these values; the other bits are a number.
     pub(super) const BITS: u32 = 2;
 }
 
-/// The values of the last event, from which the next differs.
+/// The values of the last event, from which the next event is stored as a difference.
 #[derive(Clone, Copy)]
 struct Last {
     end_ns: u64,
@@ -151,7 +151,7 @@ impl Encoder {
     }
 }
 
-/// A number, and a chunk in relation to another.
+/// Appends a number, and a chunk in relation to `base`.
 fn chunk_with(number: u64, chunk: ChunkId, base: ChunkId, out: &mut Vec<u8>) {
     let how = match chunk {
         RUNTIME => other::RUNTIME,
@@ -176,7 +176,7 @@ fn unsigned(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// A difference, either way round.
+/// Appends a signed difference.
 #[inline]
 fn signed(difference: u64, out: &mut Vec<u8>) {
     let value = difference as i64;
@@ -188,7 +188,7 @@ fn signed32(difference: u32, out: &mut Vec<u8>) {
     signed(i64::from(difference as i32) as u64, out);
 }
 
-/// Takes events off the bytes of one block.
+/// Decodes the events of one block.
 pub struct Decoder<'b> {
     bytes: &'b [u8],
     at: usize,
@@ -198,9 +198,9 @@ pub struct Decoder<'b> {
 /// Bytes that are no event.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Undecodable {
-    /// The place in the block.
+    /// The position in the block.
     pub at: usize,
-    /// The fault, in some words.
+    /// The fault, in a few words.
     pub why: &'static str,
 }
 
@@ -211,7 +211,7 @@ impl<'b> Decoder<'b> {
         Decoder { bytes, at: 0, last: Last::default() }
     }
 
-    /// Takes the next event; none at the end of the bytes.
+    /// Decodes the next event; none at the end of the bytes.
     ///
     /// # Errors
     /// [`Undecodable`] if the bytes are no event.

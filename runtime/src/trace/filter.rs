@@ -1,14 +1,15 @@
-//! Choice of the events that a trace keeps: `CARIBOU_TRACE_FILTER`.
+//! The filter that selects the events of a trace: `CARIBOU_TRACE_FILTER`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The choice of events that a trace keeps. The profile, samples and records of syncs are always kept.
+/// Selects the events that a trace keeps. The profile, samples and records of syncs are always kept.
 ///
-/// A list of words: `handlers`, `messages` (sends; `messages=16` one in sixteen, drawn by name), `idle`, `runtime`, `chunks`
-/// (arrivals, departures, loads, contributions), `marks` (with spans and counters), `iterations` (of pools), `all`,
-/// `none`. The named events are kept; if no word names any, all are. A minus before a word leaves it out. `array=NAME`
-/// keeps only events of chunks of these arrays.
+/// A filter is a list of words. A word selects a class of events:
+/// `handlers`, `messages` (sends; with `messages=16` one of 16, chosen by a hash of its name), `idle`, `runtime`,
+/// `chunks` (arrivals, departures, loads, contributions), `marks` (with spans and counters), `iterations` (of pools),
+/// `all`, `none`. If no class is selected, all are. A minus before a class excludes it. `array=NAME` keeps only events
+/// of chunks of the named arrays.
 ///
 /// ```
 /// use caribou::trace::Filter;
@@ -20,9 +21,9 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     kept: [bool; Class::ALL.len()],
-    /// One in this number of messages.
+    /// One message of this number is kept.
     arrows: u32,
-    /// Names of arrays; empty for all.
+    /// Names of the arrays whose events are kept; empty for all arrays.
     arrays: Vec<String>,
 }
 
@@ -69,7 +70,7 @@ impl Filter {
         self.kept.contains(&true)
     }
 
-    /// Of each chunk, one in this number of sends is kept; 0 for none.
+    /// Of each chunk, one of this number of sends is kept; 0 if no sends are kept.
     pub(crate) fn arrows(&self) -> u32 {
         if self.keeps(Class::Messages) { self.arrows } else { 0 }
     }
@@ -79,7 +80,7 @@ impl Filter {
         self.arrays.is_empty() || self.arrays.iter().any(|array| array == name)
     }
 
-    /// An array that the filter names and that does not exist.
+    /// A name of an array in the filter that no array has.
     pub(crate) fn unknown_array(&self, arrays: &[String]) -> Option<&str> {
         self.arrays.iter().find(|name| !arrays.contains(name)).map(String::as_str)
     }

@@ -1,30 +1,30 @@
-//! The bounded profile of one worker: how its time was spent, by time.
+//! The bounded profile of one worker: how its time was spent, over the time of the run.
 //!
-//! The run is cut into bins of equal width. When the run needs more than [`BINS_MAX`], neighbours are merged and the
-//! width doubles. So memory stays bounded, and the profile of a long run is coarser. (The idea of Projections' summary
-//! mode.)
+//! The run is cut into bins of equal width. When more than [`BINS_MAX`] bins would be needed, neighbouring bins are
+//! merged and the width doubles. So memory stays bounded, and the profile of a long run is coarser. (The summary mode
+//! of Projections has the same idea.)
 
 use serde::{Deserialize, Serialize};
 
 use super::event::{NameId, Part};
 
-/// Bins of a profile, at most.
+/// Maximum number of bins of a profile.
 pub const BINS_MAX: usize = 1000;
 /// Width of the bins of a short run, ns.
 const FIRST_BIN_NS: u64 = 1_000_000;
 
-/// A use of a worker's time.
+/// What a worker's time is spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// Handlers of messages of one kind; CPU time. If a handler made its chunk ready for deferred messages of the same
-    /// kind, their handlers are each counted; without a trace they are timed together.
+    /// Handlers of messages of one kind; CPU time. If a handler makes its chunk ready for deferred messages of the same
+    /// kind, each of their handlers is counted. Without a trace they are timed together.
     Kind(NameId),
     /// Iterations of a pool; CPU time.
     Iterations,
     /// No work.
     Idle,
-    /// The runtime's own work.
+    /// Work of the runtime.
     Runtime(Part),
     /// Wall time that was not CPU time: another process had the vCPU, or a handler slept or did I/O.
     Lost,
@@ -44,20 +44,20 @@ pub enum Activity {
 pub struct Profile {
     /// Width of a bin, ns.
     pub bin_ns: u64,
-    /// One row an activity, in the order in which they first happened.
+    /// One row per activity, in the order of their first occurrence.
     pub rows: Vec<Row>,
 }
 
-/// One activity over time. Columns end with the last bin in which something happened.
+/// One activity over time. The columns end with the last bin in which the activity occurred.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The activity.
     pub activity: Activity,
-    /// Time it took in each bin, ns.
+    /// Time of the activity in each bin, ns.
     pub ns: Vec<u64>,
-    /// Number of times it ended in each bin.
+    /// Number of calls that ended in each bin.
     pub calls: Vec<u64>,
-    /// The longest that ended in each bin, ns.
+    /// The longest call that ended in each bin, ns.
     pub longest_ns: Vec<u64>,
 }
 
@@ -68,8 +68,8 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// Adds that between two times an activity took `ns` in `calls` calls, the longest of them `longest_ns`. The time is
-    /// spread evenly, calls count where they end. Takes O(bins between).
+    /// Adds an activity that took `ns` ns in `calls` calls between two times, with the longest call of `longest_ns` ns.
+    /// The time is spread evenly over the bins, and calls count in the last bin. Takes O(bins between).
     pub fn add(
         &mut self,
         activity: Activity,
@@ -103,7 +103,7 @@ impl Profile {
         row.ns[last] += left_ns;
     }
 
-    /// The row of an activity. A linear search: there are a few dozen, and the frequent ones come first.
+    /// The row of an activity. A linear search is enough: there are a few dozen rows, and frequent ones come first.
     fn row(&mut self, activity: Activity) -> &mut Row {
         let position = self.rows.iter().position(|row| row.activity == activity);
         let position = position.unwrap_or_else(|| {
@@ -113,7 +113,7 @@ impl Profile {
         &mut self.rows[position]
     }
 
-    /// Bins become twice as wide.
+    /// Merges bins in pairs, so that their width doubles.
     pub fn merge_bins(&mut self) {
         self.bin_ns = self.bin_ns.saturating_mul(2);
         for row in &mut self.rows {

@@ -1,10 +1,10 @@
-//! The queued bytes of a rank: its workers count them, and monitors read them.
+//! Counts the queued bytes of a rank (bytes of messages that wait there). Workers count, and monitors read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// The number of queued bytes that workers have reported. Each worker keeps a small difference unreported, so that workers
-/// do not contend for the number.
+/// The number of queued bytes that workers have reported. Each worker leaves a small difference unreported, so that
+/// workers do not contend for this number.
 #[derive(Debug, Default)]
 pub(crate) struct QueuedBytes {
     bytes: AtomicI64,
@@ -21,12 +21,12 @@ impl QueuedBytes {
         waiting
     }
 
-    /// The number as reported, which may be negative.
+    /// The reported number, which may be negative.
     pub(crate) fn published(&self) -> i64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The number of queued bytes. It is 0 if one worker has reported a read before another has reported that send.
+    /// The number of queued bytes; 0 if the reported number is negative, as when a read is reported before its send.
     pub(crate) fn bytes(&self) -> u64 {
         self.published().max(0).unsigned_abs()
     }
@@ -43,7 +43,7 @@ impl QueuedBytes {
     }
 }
 
-/// Bytes that count as queued until this is dropped.
+/// Bytes that count as queued until this guard is dropped.
 #[derive(Debug)]
 pub(crate) struct QueuedBytesGuard {
     bytes: i64,

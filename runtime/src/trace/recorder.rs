@@ -1,10 +1,14 @@
-//! The recorder of one worker. It runs on the path of every message, so it touches only memory of its own worker.
+//! Records the events of one worker, and its profile. The recorder is called for every message, so it accesses only
+//! memory of its worker.
 //!
-//! A worker's time is cut into slices without gaps: of handlers, of idle time, and of the runtime itself. The slices begin
-//! and end at clock readings that measuring makes anyway. Slices and messages are buffered as they are. At the end of each
-//! batch of the meter (0.2 ms) they are counted in the profile. Time that the batch lost to others is charged to its longest
-//! slice of a handler. Then the events of earlier batches are encoded. The worker itself compresses and writes a full block,
-//! as a slice of its own (`Part::Flush`). So no thread has to be watched, and memory is bounded by one batch and one block.
+//! A worker's time is cut into *slices* without gaps: handlers, idle times, and work of the runtime. Slices begin and
+//! end at clock readings that measuring needs anyway.
+//!
+//! 1. Slices and messages are buffered.
+//! 2. At the end of each batch of the meter (0.2 ms), the slices are counted in the profile. Time of the batch that was
+//!    not CPU time is charged to its longest handler. Then the events of earlier batches are encoded.
+//! 3. The worker itself compresses and writes a full block, in a separate slice (`Part::Flush`). So no second thread is
+//!    needed, and memory is bounded by one batch and one block.
 
 use std::sync::Arc;
 
@@ -23,9 +27,9 @@ use crate::ids::{Rank, Sender, SyncId, WorkerId};
 
 /// Bytes of a block before compression.
 const BLOCK_BYTES: usize = 256 << 10;
-/// A longer idle slice goes into the profile at its own time, not with the rest of its batch.
+/// Idle slices longer than this enter the profile at their own time, instead of with their batch, ns.
 const IDLE_LONG_NS: u64 = 100_000;
-/// A block that is not full is written after this time, so that a run that dies leaves most of its events.
+/// Age at which an incomplete block is written, ns, so that a run that dies leaves most of its events.
 const BLOCK_AGE_MAX_NS: u64 = 1_000_000_000;
 
 /// One worker's record.
@@ -33,8 +37,8 @@ pub(crate) struct Recorder {
     recording: Arc<Recording>,
     worker: WorkerId,
     keeps: KeptClasses,
-    /// The end of the last slice. If the clock goes back it counts as stopped; clocks of virtual machines do so when the
-    /// machine moves to another host.
+    /// The end of the last slice, ns. If the clock goes back, it counts as stopped. Clocks of virtual machines go back
+    /// when the machine moves to another host.
     last_ns: u64,
     profile: BatchCounts,
     /// The longest slice of a handler in this batch.
@@ -42,13 +46,13 @@ pub(crate) struct Recorder {
     known: FxHashMap<(ArrayId, usize), NameId>,
     /// Events of this batch.
     events: Vec<Event>,
-    /// Events of the batches before.
+    /// Events of earlier batches.
     settled: Vec<Event>,
-    /// Events inside the running handler. They end when the handler ends, and are recorded after it.
+    /// Events within the running handler, which end when the handler ends and are recorded after it.
     pending: Vec<Pending>,
-    /// The time that was read before the first message of a flush was handed over.
+    /// The time that was read before the first message of a flush left.
     flush_ns: Option<u64>,
-    /// Events of the program inside the running handler.
+    /// Events of the program within the running handler.
     user_events: Vec<Event>,
     block: EventBuffer,
 }
@@ -72,7 +76,7 @@ struct BatchCounts {
     begin_ns: Option<u64>,
     by_kind: Vec<CallStats>,
     kept: CallStats,
-    /// Without the long idle slices.
+    /// Idle time without the long idle slices.
     idle: CallStats,
     lost_ns: u64,
 }
@@ -82,7 +86,7 @@ struct CallStats {
     ns: u64,
     calls: u64,
     longest_ns: u64,
-    /// The second longest. It becomes the longest if the first is found to have lost much of its time.
+    /// The second longest call. It becomes the longest if most of the longest call turns out to be lost time.
     second_ns: u64,
 }
 
@@ -111,13 +115,13 @@ impl CallStats {
 struct Longest {
     ns: u64,
     kind: NameId,
-    /// Its position among the events.
+    /// The position among the events.
     event: Option<usize>,
 }
 
-/// An event inside a handler, until the handler ends.
+/// An event within a handler, until the handler ends.
 struct Pending {
-    /// Earliest begin. None for an event that happened by the time when the handler ended.
+    /// Earliest begin. None for an event at the end of the handler.
     since_ns: Option<u64>,
     what: What,
 }
@@ -158,7 +162,7 @@ impl EventBuffer {
 }
 
 impl Recorder {
-    /// None if the rank records nothing.
+    /// A recorder; none if the rank records nothing.
     pub(crate) fn new(recording: &Arc<Recording>, worker: WorkerId, now_ns: u64) -> Option<Recorder> {
         let keeps = KeptClasses {
             any: recording.keeps_events(),
@@ -192,7 +196,7 @@ impl Recorder {
         self.keeps.any
     }
 
-    /// A handler has ended. It began when the last slice ended.
+    /// Ends the slice of a handler, which began when the last slice ended.
     #[inline]
     pub(crate) fn handled(&mut self, chunk: ChunkId, kind: NameId, from: Sender, now_ns: u64) {
         let (begin_ns, now_ns) = self.end_slice(now_ns);
@@ -210,12 +214,12 @@ impl Recorder {
         }
     }
 
-    /// A handler has ended, and the next of its kind continues in the same slice.
+    /// Counts a handler that ended. The next handler of its kind continues in the same slice.
     pub(crate) fn joined(&mut self, kind: NameId) {
         self.profile.by_kind[kind.0 as usize].calls += 1;
     }
 
-    /// Records the handler, and the events inside it. Returns its position among the events.
+    /// Records the handler and the events within it. Returns the handler's position among the events.
     #[inline(never)]
     fn keep_handler(&mut self, array: ArrayId, handler: Event) -> Option<usize> {
         let end_ns = handler.end_ns;
@@ -227,8 +231,7 @@ impl Recorder {
         position
     }
 
-    /// Ends a slice in which no handler ran: packets were received, a message was deferred, or a handler was interrupted
-    /// before.
+    /// Ends a slice without a handler: packets were received, a message was deferred, or a handler was interrupted.
     pub(crate) fn received(&mut self, now_ns: u64) {
         let (begin_ns, now_ns) = self.end_slice(now_ns);
         let long_ns = now_ns - begin_ns;
@@ -241,7 +244,7 @@ impl Recorder {
         self.end_pending(now_ns);
     }
 
-    /// The begin and the end of the slice that ends now: time never goes back.
+    /// Begin and end of the slice that ends now. The end is never before the begin.
     #[inline]
     fn end_slice(&mut self, now_ns: u64) -> (u64, u64) {
         let begin_ns = self.last_ns;
@@ -260,14 +263,14 @@ impl Recorder {
         self.events.extend(self.user_events.drain(..).map(ended));
     }
 
-    /// Ends the events inside the last slice.
+    /// Ends the events within the last slice.
     #[inline]
     fn end_pending(&mut self, now_ns: u64) {
         self.flush_ns = None;
         self.events.extend(self.pending.drain(..).map(|pending| pending.ended(now_ns)));
     }
 
-    /// The number of a kind. The texts are constants of the program: the same place is the same text.
+    /// The number of a kind. The texts are constants of the program, so equal addresses mean equal texts.
     pub(crate) fn kind(&mut self, array: ArrayId, kind: &'static str) -> NameId {
         let key = (array, kind.as_ptr() as usize ^ kind.len() << 48);
         self.known.get(&key).copied().unwrap_or_else(|| self.new_kind(key, kind))
@@ -282,7 +285,7 @@ impl Recorder {
         id
     }
 
-    /// Tells whether the send of a message is kept.
+    /// Tells whether the send of this message is recorded.
     #[inline]
     pub(crate) fn wants_send(&self, from: Sender) -> bool {
         self.keeps.arrows != 0
@@ -290,13 +293,13 @@ impl Recorder {
             && self.recording.keeps_array(from.array)
     }
 
-    /// Messages are about to leave while the handler continues: the clock is read again.
+    /// Begins a flush within a handler: the clock must be read again.
     pub(crate) fn flushes(&mut self) {
         self.flush_ns = None;
     }
 
-    /// A message is about to leave. Its event is recorded at the end of the handler. That is its time, too, if only this
-    /// worker can see the message before. Other workers or ranks see it after the time read by `clock`, once per flush.
+    /// Records a message that is about to leave; its event ends with the handler. If other workers or ranks can take it
+    /// earlier, the event begins at the time read by `clock`, once per flush. Otherwise it is a point.
     #[inline]
     pub(crate) fn sends(
         &mut self,
@@ -311,14 +314,14 @@ impl Recorder {
         self.pending.push(Pending { since_ns, what });
     }
 
-    /// A chunk has contributed to a reduction.
+    /// Records a contribution of a chunk to a reduction.
     pub(crate) fn contributed(&mut self, chunk: ChunkId, number: u64) {
         if self.keeps.chunks && self.recording.keeps_array(chunk.array) {
             self.pending.push(Pending::at_end(What::Contribute { chunk, number }));
         }
     }
 
-    /// A chunk records a user event.
+    /// Records an event of the program in a chunk.
     pub(crate) fn tell(&mut self, chunk: ChunkId, event: UserEvent, now_ns: u64) {
         if !self.keeps.marks || !self.recording.keeps_array(chunk.array) {
             return;
@@ -339,7 +342,7 @@ impl Recorder {
         });
     }
 
-    /// The worker was idle since the last slice.
+    /// Ends an idle slice.
     pub(crate) fn idle(&mut self, now_ns: u64) {
         let long_ns = now_ns.saturating_sub(self.last_ns);
         if long_ns > IDLE_LONG_NS {
@@ -356,7 +359,7 @@ impl Recorder {
         }
     }
 
-    /// The runtime itself has worked since the last slice.
+    /// Ends a slice in which the runtime worked.
     pub(crate) fn runtime(&mut self, part: Part, sync: SyncId, now_ns: u64) {
         let keep = self.keeps.runtime;
         self.slice(Activity::Runtime(part), What::Runtime { part, sync: sync.0 }, keep, now_ns);
@@ -374,7 +377,7 @@ impl Recorder {
         }
     }
 
-    /// A range of iterations has ended, with `cpu_ns` of CPU time. It began when the last slice ended.
+    /// Ends the slice of a range of iterations that took `cpu_ns` of CPU time.
     pub(crate) fn executed(&mut self, first: u64, count: u64, cpu_ns: u64, now_ns: u64) {
         let (begin_ns, now_ns) = self.end_slice(now_ns);
         let wall_ns = now_ns - begin_ns;
@@ -392,7 +395,7 @@ impl Recorder {
         }
     }
 
-    /// A chunk has come to this rank: by the end of the last slice, or while a handler runs.
+    /// Records a chunk that came to this rank, at the end of the last slice or within the running handler.
     pub(crate) fn arrived(
         &mut self,
         chunk: ChunkId,
@@ -411,7 +414,7 @@ impl Recorder {
         }
     }
 
-    /// A chunk has left this rank.
+    /// Ends the slice in which a chunk left this rank.
     pub(crate) fn departed(&mut self, chunk: ChunkId, rank: Rank, bytes: u64, now_ns: u64) {
         let keep = self.keeps.chunks && self.recording.keeps_array(chunk.array);
         self.slice(
@@ -422,14 +425,14 @@ impl Recorder {
         );
     }
 
-    /// A chunk has come to a sync.
+    /// Records the load of a chunk that came to a sync.
     pub(crate) fn loaded(&mut self, chunk: ChunkId, sync: SyncId, load_ns: u64, bytes: u64) {
         if self.keeps.chunks && self.recording.keeps_array(chunk.array) {
             self.events.push(Event::point(self.last_ns, What::Load { chunk, sync: sync.0, load_ns, bytes }));
         }
     }
 
-    /// The policy of a pool has sent messages to these ranks.
+    /// Records messages of a pool's policy to these ranks.
     pub(crate) fn pool_sent(&mut self, ranks: &[u32]) {
         if self.keeps.arrows != 0 {
             let at_ns = self.last_ns;
@@ -437,7 +440,7 @@ impl Recorder {
         }
     }
 
-    /// A batch has ended, in which `lost_ns` of the wall time was not CPU time of a handler.
+    /// Ends a batch, of which `lost_ns` of the wall time of handlers was not CPU time.
     pub(crate) fn close_batch(&mut self, lost_ns: u64) {
         if let Some(Longest { ns, kind, event }) = self.longest.take()
             && lost_ns > 0
@@ -478,7 +481,7 @@ impl Recorder {
         }
     }
 
-    /// Encodes the events of the batches that are closed.
+    /// Encodes the events of closed batches.
     pub(crate) fn encode(&mut self) {
         let mut settled = std::mem::take(&mut self.settled);
         settled.drain(..).for_each(|event| self.encode_one(&event));
@@ -508,12 +511,12 @@ impl Recorder {
         self.recording.write(&block);
     }
 
-    /// Tells whether there are events that are not in the file yet.
+    /// Tells whether some events are not in the file yet.
     pub(crate) fn has_unwritten(&self) -> bool {
         self.block.events > 0 || !self.events.is_empty() || !self.settled.is_empty()
     }
 
-    /// The worker has ended.
+    /// Writes all remaining events, because the worker has ended.
     pub(crate) fn finish(&mut self) {
         self.end_user_events(self.last_ns);
         self.end_pending(self.last_ns);
@@ -525,8 +528,8 @@ impl Recorder {
     }
 }
 
-/// Samples one send of `one_in` by a hash of its name. Every `one_in`-th send would not do: a chunk that always sends in one
-/// order would have the same send sampled in each step.
+/// Samples one send of `one_in` by a hash of its name. Taking every `one_in`-th send would not do: if a chunk always
+/// sends in the same order, the same send would be sampled in each step.
 fn is_sampled(from: Sender, one_in: u32) -> bool {
     (FxBuildHasher.hash_one((from.key, from.number)) >> 32).is_multiple_of(one_in.into())
 }

@@ -1,8 +1,8 @@
-//! The record of one rank: shared by its workers, and read by the monitor.
+//! The record of one rank, which its workers write and the monitor reads.
 //!
-//! All locks here are held for a short time and taken rarely. Every 0.2 ms a worker adds what its
-//! [`Recorder`](super::recorder::Recorder) has buffered; it also comes whenever a block of events is full. The file is
-//! behind one lock, and names are written before the events that use them.
+//! All locks are held for a short time and taken rarely. A worker adds what its [`Recorder`](super::recorder::Recorder)
+//! has buffered every 0.2 ms, and when a block of events is full. One lock covers the file. Names are written before
+//! the events that use them.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -27,23 +27,23 @@ use crate::measure::records::{Look, Sample};
 use crate::trace::{StepRecord, StepsSoFar, SyncReport, SyncTotals};
 use crate::warn::warn;
 
-/// Samples kept in memory. At this number they are merged in pairs.
+/// Maximum number of samples in memory. When it is reached, samples are merged in pairs.
 const SAMPLES_MAX: usize = 1024;
-/// Latest syncs kept for the monitor.
+/// Number of latest syncs that are kept for the monitor.
 const SYNCS_MAX: usize = 20;
 
-/// The parts of a run to record, as the configuration says.
+/// What to record of a run, by the configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordingOptions {
     /// The directory of this run.
     pub(crate) dir: Option<PathBuf>,
     pub(crate) filter: Filter,
-    /// Bytes that a rank may write.
+    /// Maximum bytes of a rank's file.
     pub(crate) bytes_max: u64,
     pub(crate) profile: bool,
 }
 
-/// The profile of a rank's time. [`Report`](crate::Report) has one per rank of this process.
+/// How a rank spent its time. A [`Report`](crate::Report) has one profile per rank of this process.
 ///
 /// ```
 /// assert!(caribou::trace::RankProfile::default().workers.is_empty());
@@ -52,21 +52,20 @@ pub(crate) struct RecordingOptions {
 pub struct RankProfile {
     /// The rank.
     pub rank: u32,
-    /// The names of kinds, by number.
+    /// The names of message kinds, by number.
     pub names: Vec<Name>,
     /// One profile per worker.
     pub workers: Vec<Profile>,
-    /// The rank's measurements of itself, in order; coarser for a long run.
+    /// The rank's samples, in order; coarser in a long run.
     pub samples: Vec<Sample>,
-    /// The reason why its trace could not be written to the end, such as a full disk. A trace that reached its limit is not
-    /// broken.
+    /// Why the trace could not be written to the end, such as a full disk. None for a trace that reached its limit.
     pub broken: Option<String>,
 }
 
-/// The function that names a chunk for people; none if the key has no such name.
+/// A function that names a chunk for people; none if no chunk has the key.
 pub(crate) type NameChunk = Box<dyn Fn(ChunkId) -> Option<String> + Send + Sync>;
 
-/// One rank's record.
+/// The record of one rank.
 pub(crate) struct Recording {
     rank: Rank,
     pub(crate) profiled: bool,
@@ -80,13 +79,13 @@ pub(crate) struct Recording {
     pub(super) strategy: OnceLock<String>,
     /// Number of iterations of the pool, once it is known; not set for arrays.
     pub(crate) iterations_total: OnceLock<u64>,
-    /// The current activity of each worker. Padded, since each worker writes its own with every message.
+    /// The current activity of each worker, padded because each worker writes its own with every message.
     pub(crate) at_work: Vec<CachePadded<AtWork>>,
-    /// The current activity of the strategy, while it decides beside the workers.
+    /// The current activity of the strategy, if it decides on a separate thread.
     pub(crate) strategy_activity: AtWork,
     /// The bytes queued on this rank.
     pub(crate) waiting: Arc<QueuedBytes>,
-    /// Workers of other processes may be running something that the workers of this one wait for.
+    /// Workers of other processes may be executing something that workers of this process wait for.
     pub(crate) other_ranks_busy: AtomicBool,
     profiles: Vec<Mutex<Profile>>,
     names: Mutex<NameTable>,
@@ -103,7 +102,7 @@ struct NameTable {
     names: Vec<Name>,
 }
 
-/// The latest syncs, and sums over all.
+/// The latest syncs, and sums over all syncs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Syncs {
     pub(crate) latest: VecDeque<SyncReport>,
@@ -113,9 +112,9 @@ pub(crate) struct Syncs {
 
 /// The file, and the records that must be written before the next events.
 struct Log {
-    /// None once a write has failed.
+    /// None after a write has failed.
     writer: Option<Writer>,
-    /// The reason why it failed.
+    /// The error of that write.
     broken: Option<String>,
     bytes_max: u64,
     names_written: usize,
@@ -126,8 +125,8 @@ struct Log {
 }
 
 impl Log {
-    /// Tells whether no more records are written. Samples, syncs and names are `few`: they continue after events have to
-    /// stop, up to an eighth beyond the limit.
+    /// Tells whether no more records are written. Samples, syncs and names are `few`: they are still written after
+    /// events have stopped, up to an eighth beyond the limit.
     fn is_full(&self, few: bool) -> bool {
         let bytes_max = self.bytes_max.saturating_add(if few { self.bytes_max / 8 } else { 0 });
         self.writer.as_ref().is_none_or(|writer| writer.bytes() >= bytes_max)
@@ -165,8 +164,7 @@ impl Recording {
         }
     }
 
-    /// Begins a record, and creates the file if one is wanted. If that fails the record has no file, and the error is
-    /// returned with it.
+    /// Begins a record, and creates the file if one is requested. If that fails, returns the error too.
     pub(crate) fn begin(
         wanted: &RecordingOptions,
         run: &RunRecord,
@@ -234,7 +232,7 @@ impl Recording {
         })
     }
 
-    /// Notes the text of a chunk's index for people.
+    /// Keeps the text of a chunk's index, for people.
     pub(crate) fn chunk(&self, chunk: ChunkId, text: String) {
         if let Some(log) = &self.log {
             let log = &mut *lock(log);
@@ -261,7 +259,7 @@ impl Recording {
         }
     }
 
-    /// Writes `count` records that are no events.
+    /// Writes `count` records that are not events.
     fn write_records(
         &self,
         log: &mut Log,
@@ -285,7 +283,7 @@ impl Recording {
         log.dropped += records;
     }
 
-    /// Writes a block, after the names that are new. If that fails the file is given up.
+    /// Writes a block, after new names. If a write fails, no more is written to the file.
     fn in_file(&self, log: &mut Log, write: impl FnOnce(&mut Writer) -> std::io::Result<()>) -> bool {
         let Some(writer) = &mut log.writer else { return false };
         let new: Vec<Name> = lock(&self.names).names[log.names_written..].to_vec();
@@ -302,7 +300,7 @@ impl Recording {
         written.is_ok()
     }
 
-    /// Counts deliveries handled.
+    /// Counts messages that were handled.
     pub(crate) fn count(&self, messages: u64) {
         self.messages.fetch_add(messages, Ordering::Relaxed);
     }
@@ -336,7 +334,7 @@ impl Recording {
         }
     }
 
-    /// Writes which processes run on the rank's vCPUs. `look` is not called where there is no file.
+    /// Writes which processes ran on the rank's vCPUs. `look` is called only if there is a file.
     pub(crate) fn competing_processes(&self, look: impl FnOnce() -> Option<Look>) {
         if let Some(log) = &self.log
             && let Some(look) = look()
@@ -349,8 +347,7 @@ impl Recording {
         lock(&self.samples).last().copied()
     }
 
-    /// Keeps records of new syncs, in order, and the sums over all syncs. `new` is given the number of syncs recorded so
-    /// far.
+    /// Adds records of new syncs, in order, and sets the sums over all syncs. `new` gets the number of recorded syncs.
     pub(crate) fn syncs(&self, new: impl FnOnce(u64) -> (Vec<SyncReport>, SyncTotals)) {
         // Two workers of rank 0 may call this at once.
         let syncs = &mut *lock(&self.syncs);
@@ -376,7 +373,7 @@ impl Recording {
         lock(&self.steps).clone()
     }
 
-    /// The latest records of syncs, and sums over all.
+    /// The latest records of syncs, and sums over all syncs.
     pub(crate) fn syncs_so_far(&self) -> Syncs {
         lock(&self.syncs).clone()
     }

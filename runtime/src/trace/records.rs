@@ -1,11 +1,12 @@
-//! Records of a trace besides events: JSON in blocks of their own.
+//! The records of a trace that are not events. They are JSON, in separate blocks.
 
 use lb_strategies::Shape;
 use serde::{Deserialize, Serialize};
 
 use super::event::{ArrayId, ChunkId};
 
-/// The description of a run, written when it begins. All ranks write the same but for `rank`, `host` and `pid`.
+/// The description of a run, written at its beginning. Ranks differ in `rank`, and processes in `pid` and
+/// `started_unix_ns`.
 ///
 /// ```
 /// let run = caribou::trace::RunRecord { ranks: 2, workers: vec![1, 4], ..Default::default() };
@@ -16,7 +17,7 @@ use super::event::{ArrayId, ChunkId};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunRecord {
-    /// Identifies the run: the time when rank 0 began it, and the process of rank 0.
+    /// A unique name: the time when rank 0 began the run, and the process of rank 0.
     pub run_id: String,
     /// The command line before it is parsed, with the program first.
     pub arguments: Vec<String>,
@@ -40,21 +41,21 @@ pub struct RunRecord {
     pub hosts: Vec<String>,
     /// Hosts, ranks, workers and their vCPUs, in one line.
     pub placement: String,
-    /// True if every worker had a vCPU to itself.
+    /// True if every worker had a vCPU for itself.
     pub pinned: bool,
-    /// The directory of its trace, as the rank knows it; empty if it has none.
+    /// The directory of the trace, as the rank names it; empty without a trace.
     pub trace: String,
     /// The filter of the recording: `CARIBOU_TRACE_FILTER`.
     pub filter: String,
-    /// One of `arrows` messages has its send recorded; 0 for none.
+    /// One of `arrows` sends is recorded; 0 if none is.
     pub arrows: u32,
-    /// The rank whose file this is.
+    /// The rank of the file.
     pub rank: u32,
     /// The process of that rank.
     pub pid: u32,
 }
 
-/// The end of a run, as one rank knows it.
+/// The end of a run on one rank.
 ///
 /// ```
 /// assert_eq!(caribou::trace::End::default().failed, None);
@@ -62,7 +63,7 @@ pub struct RunRecord {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct End {
-    /// Time from the moment when all ranks were set up to the end on this rank, ns.
+    /// Time from the set-up of all ranks to the end of this rank, ns.
     pub elapsed_ns: u64,
     /// Number of messages handled on this rank.
     pub messages: u64,
@@ -70,24 +71,24 @@ pub struct End {
     pub failed: Option<String>,
     /// Number of events, samples and syncs that were not written.
     pub dropped: u64,
-    /// Clocks of all ranks; empty where all ranks are in one process.
+    /// Clocks of all ranks; empty if all ranks are in one process.
     pub clocks: Vec<ClockOffset>,
 }
 
 /// A name that events refer to by number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Name {
-    /// The array, if it is the name of a message kind; none for marks, spans and counters.
+    /// The array, if this is the name of a message kind; none for marks, spans and counters.
     pub array: Option<ArrayId>,
     /// The name.
     pub text: String,
 }
 
-/// New names. They are numbered on from the blocks before.
+/// New names. Numbers continue those of earlier blocks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Names {
-    /// Names, which get the next numbers.
+    /// Names, to which the next numbers belong.
     pub names: Vec<Name>,
     /// Chunks: array, key, and the text of the index for people.
     pub chunks: Vec<(ArrayId, u64, String)>,
@@ -114,10 +115,10 @@ impl Names {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockOffset {
-    /// Its clock minus the clock of rank 0 when the run began, ns.
+    /// The rank's clock minus the clock of rank 0 at the beginning of the run, ns.
     pub begin_ns: i64,
-    /// Growth of this difference by the end of the run, ns.
+    /// Growth of this difference until the end of the run, ns.
     pub drift_ns: i64,
-    /// The largest possible error of both, ns; 0 where both clocks are one.
+    /// The largest possible error of both, ns; 0 if both ranks read the same clock.
     pub error_ns: u64,
 }

@@ -1,9 +1,9 @@
-//! The record of each step of a program in supersteps.
+//! The records of the steps of a program in supersteps.
 
 use serde::{Deserialize, Serialize};
 
-/// The work of all workers in a step of a program in supersteps: written by rank 0, in the order of steps. Times are ns,
-/// by its clock.
+/// What all workers did in one step of a program in supersteps. Rank 0 writes these records in the order of steps.
+/// Times are ns, by the clock of rank 0.
 ///
 /// ```
 /// use caribou::trace::{StepRecord, StepWorker};
@@ -16,44 +16,44 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StepRecord {
-    /// Its number, from 0.
+    /// The number of the step, from 0.
     pub step: u64,
-    /// When the first worker began it, since the run began.
+    /// When worker 0 began the step, since the run began.
     pub begin_ns: u64,
-    /// When the first worker had ended it.
+    /// When worker 0 had ended the step.
     pub end_ns: u64,
-    /// Workers that compute each job.
+    /// Number of workers that compute each job.
     pub copies: u32,
-    /// Units that had got another worker before it: with a step that is not 0 a new division took effect.
+    /// Units that changed workers before the step, because a new division took effect. Step 0 has no such units.
     pub moved: u64,
-    /// Whether a new division took effect with it.
+    /// True if a new division took effect with the step.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub divided: bool,
-    /// Why it did, in the words of the policy.
+    /// Why the policy changed the division.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether it is the first after a restart from a checkpoint.
+    /// True for the first step after a restart from a checkpoint.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub restarted: bool,
     /// All workers, in order.
     pub workers: Vec<StepWorker>,
 }
 
-/// The work of one worker in a step. Times are ns.
+/// What one worker did in a step. Times are ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StepWorker {
-    /// Units of its own job.
+    /// Units of the worker's own job.
     pub units: u64,
-    /// Time in which it computed, with all interruptions.
+    /// Time of computing, including interruptions.
     pub computing_ns: u64,
-    /// Time in the step without anything to compute.
+    /// Time in the step without a job to compute.
     pub waiting_ns: u64,
-    /// Time before it in which units came and went.
+    /// Time before the step in which units were sent and received.
     pub moving_ns: u64,
-    /// Jobs that it dropped because another worker was faster.
+    /// Jobs that the worker dropped because another worker was faster.
     pub dropped: u64,
-    /// Time that it had computed them.
+    /// Computing time of the dropped jobs.
     pub dropped_ns: u64,
 }
 
@@ -61,16 +61,16 @@ pub struct StepWorker {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StepsSoFar {
-    /// Steps that are over.
+    /// Number of complete steps.
     pub steps: u64,
-    /// Time of the last of them, ns.
+    /// Time of the last complete step, ns.
     pub last_ns: u64,
-    /// Units of each worker's job in it.
+    /// Units of each worker's job in that step.
     pub units: Vec<u64>,
-    /// Workers that computed each job in it.
+    /// Number of workers that computed each job in that step.
     pub copies: u32,
     /// Divisions that took effect after the first.
     pub divisions: u64,
-    /// Units that got another worker by them.
+    /// Units that changed workers by these divisions.
     pub moved: u64,
 }

@@ -1,4 +1,4 @@
-//! The record of each sync.
+//! The records of syncs and of decided balancing windows.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use lb_strategies::Prediction;
 use lb_strategies::balancer::PhaseReport;
 use serde::{Deserialize, Serialize};
 
-/// All syncs of a run together, or all windows that were decided. Sums saturate.
+/// Sums over all syncs of a run, or over all windows that were decided. Sums saturate.
 ///
 /// ```
 /// let totals = caribou::Report::default().sync_totals;
@@ -20,18 +20,18 @@ pub struct SyncTotals {
     pub syncs: u64,
     /// Chunks moved.
     pub moved: u64,
-    /// Their state, bytes: as encoded if they left their process, else by
+    /// State of the moved chunks, bytes: as encoded for chunks that left their process, else by
     /// [`Chunk::state_bytes`](crate::Chunk::state_bytes).
     pub moved_bytes: u64,
     /// From the first rank's report to the last's, ns.
     pub collect_ns: u64,
-    /// The strategy's own time, ns.
+    /// Time of the strategy, ns.
     pub decide_ns: u64,
-    /// From decisions until the last chunk landed, ns.
+    /// From decisions until the last chunk had arrived, ns.
     pub migrate_ns: u64,
     /// The largest [`SyncReport::imbalance_before`].
     pub worst_imbalance: f64,
-    /// The sync that found it, the first of several.
+    /// The sync with this imbalance, the first if there are several.
     pub worst_sync: u64,
 }
 
@@ -54,19 +54,19 @@ impl SyncTotals {
     }
 }
 
-/// The findings and the work of one sync, or of one window that was decided.
+/// What one sync found and did, or one window that was decided.
 ///
-/// Makespans and imbalance follow from the snapshot under the strategy's background model; `collect_ns`, `decide_ns` and
-/// `migrate_ns` were measured.
+/// Completion times and imbalances are computed from the snapshot, with the strategy's model of background load.
+/// `collect_ns`, `decide_ns` and `migrate_ns` were measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct SyncReport {
     /// Number of the sync, from 0.
     pub sync: u64,
-    /// True if it was a window, without any call by chunks; false if chunks came to a sync.
+    /// True for a window, in which chunks make no call; false if chunks came to a sync.
     pub window: bool,
-    /// Number of ranks that are active from then on, which are the first ones. None if it is not known.
+    /// Number of active ranks from then on, which are the ranks with the lowest numbers. None if it is not known.
     pub active: Option<u32>,
     /// The predictor of loads; [`Prediction::Auto`](lb_strategies::Prediction::Auto) if it is not known.
     pub prediction: Prediction,
@@ -75,12 +75,12 @@ pub struct SyncReport {
     /// Completion time of the slowest rank in the measured phase, over the ideal with all work divided in proportion to
     /// the capacities; 1 is perfect.
     pub imbalance_before: f64,
-    /// The same, expected for the next phase after the moves.
+    /// The same ratio, expected for the next phase after the moves.
     pub imbalance_predicted: f64,
-    /// Ideal time of the measured phase and of the undecided windows before it, ns: all work divided in proportion to the
-    /// capacities. 0 where it is not known.
+    /// Ideal time of the measured phase and of the undecided windows before it, ns: all work divided in proportion to
+    /// the capacities. 0 if it is not known.
     pub ideal_ns: u64,
-    /// Largest completion time of the phase measured, ns.
+    /// Largest completion time of a rank in the measured phase, ns.
     pub makespan_before_ns: u64,
     /// Largest completion time expected after the moves, ns.
     pub makespan_predicted_ns: u64,
@@ -89,64 +89,63 @@ pub struct SyncReport {
     pub bound_ns: u64,
     /// Chunks moved.
     pub moved: u64,
-    /// Their state, bytes: as encoded if they left their process, else by
+    /// State of the moved chunks, bytes: as encoded for chunks that left their process, else by
     /// [`Chunk::state_bytes`](crate::Chunk::state_bytes).
     pub moved_bytes: u64,
     /// From the first rank's report to the last's, ns.
     pub collect_ns: u64,
-    /// The strategy's own time, ns.
+    /// Time of the strategy, ns.
     pub decide_ns: u64,
-    /// From the decision until the last chunk landed, ns; chunks that stay do not wait for it.
+    /// From the decision until the last chunk had arrived, ns. Chunks that stay do not wait for this.
     pub migrate_ns: u64,
     /// Chunks on each rank after the moves.
     pub chunks_per_rank: Vec<u32>,
     /// Speed times share of each rank.
     pub capacity: Vec<f64>,
-    /// CPU got over CPU wanted, of each rank.
+    /// Each rank's share: CPU time that it got over CPU time that it wanted.
     pub share: Vec<f64>,
-    /// Completion time of each rank in the phase that was measured, ns.
+    /// Completion time of each rank in the measured phase, ns.
     pub before_ns: Vec<u64>,
     /// Completion time of each rank expected after the moves, ns.
     pub predicted_ns: Vec<u64>,
-    /// Chunks that the strategy wanted to move. The chunks stay (`moved` is 0) if the moves do not pay, unless they need
-    /// not: see [`Terms::must_pay`](crate::lb::Terms::must_pay).
+    /// Chunks that the strategy wanted to move. If the moves do not pay, the chunks stay and `moved` is 0, except for
+    /// strategies whose [`Terms::must_pay`](crate::lb::Terms::must_pay) is false.
     pub proposed: u64,
-    /// Time that moving them was expected to save in the next phase, ns. Where the strategy was not asked
-    /// ([`was_asked`](Self::was_asked)) the most that any moves could have saved.
+    /// Time that the moves were expected to save in the next phase, ns. If the strategy was not called
+    /// ([`was_asked`](Self::was_asked) is false), the most that any moves could have saved.
     pub gain_ns: u64,
-    /// The gain above which they are moved, ns: the expected cost of the moves. In a window it is the larger of that and
-    /// the error of predictions so far, divided by the trust in plans (the part of their gains that plans have kept).
-    /// Where the strategy was not asked, the cost of a decision and of the cheapest move.
+    /// The gain above which the moves are made, ns: their expected cost. In a window it is at least the error of
+    /// predictions so far, divided by the trust in plans (the part of their gains that plans have kept). If the
+    /// strategy was not called, the cost of a decision and of the cheapest move.
     #[serde(alias = "cost_ns")]
     pub needed_ns: u64,
-    /// Messages that chunks handled in the measured phase: its length, independent of the steps of the program. 0 where
-    /// nothing was measured.
+    /// Messages that chunks handled in the measured phase: its length, independent of steps. 0 if not measured.
     pub deliveries: u64,
-    /// The same of the phase that was predicted, from the phases that it was predicted from.
+    /// The number of messages that was predicted for this phase.
     pub deliveries_predicted: u64,
-    /// Largest completion time of the measured phase if the sync before it had moved nothing, ns. It is by the loads and
-    /// capacities of that phase. 0 where there was no sync before. If it is smaller than `makespan_before_ns`, loads
-    /// change faster than syncs follow: the placement was outdated when it came.
+    /// Largest completion time of the measured phase, by its loads and capacities, if the previous sync had moved
+    /// nothing, ns. 0 without a previous sync. If it is smaller than `makespan_before_ns`, loads change faster than
+    /// syncs follow: the placement was outdated when it took effect.
     pub makespan_unmoved_ns: u64,
-    /// Chunks that waited for the decision. Chunks that came with `at_sync_nowait` do not wait; one that comes to the
-    /// next sync before this is decided keeps its messages, and is not counted.
+    /// Chunks that waited for the decision. Chunks that came by `at_sync_nowait` do not wait. If such a chunk comes to
+    /// the next sync before this decision, it handles no messages until then, and is not counted.
     pub waited: Option<u64>,
-    /// Reports of the ranks to it, where they are kept ([`Config::lb_reports`](crate::Config::lb_reports)). In a
-    /// [`Report`](crate::Report) the newest syncs have it, up to a million chunks together. In a trace each sync has it
-    /// whose record then takes at most 4 MiB.
+    /// Reports of the ranks, if they are kept ([`Config::lb_reports`](crate::Config::lb_reports)). A
+    /// [`Report`](crate::Report) has those of the newest syncs, up to a million chunks together. A trace has those of
+    /// each sync whose record takes at most 4 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reported: Option<Arc<PhaseReport>>,
 }
 
 impl SyncReport {
-    /// False if the strategy was not asked, because no moves could have saved as much time as a decision takes.
+    /// False if the strategy was not called, because no moves could have saved as much time as a decision takes.
     ///
     /// ```
     /// let asked = caribou::report::SyncReport::default();
     /// assert!(asked.was_asked());
     /// ```
     pub fn was_asked(&self) -> bool {
-        // If the strategy was asked and proposed no moves, their cost is 0.
+        // If the strategy was called and proposed no moves, their cost is 0.
         self.proposed > 0 || self.needed_ns == 0
     }
 }

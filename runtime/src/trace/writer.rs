@@ -1,4 +1,4 @@
-//! Writes the file of one rank.
+//! Writes the trace file of one rank.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,13 +16,13 @@ use crate::measure::records::{Look, Sample};
 use crate::trace::{StepRecord, SyncReport};
 use crate::warn::warn;
 
-/// Chunk names in one block.
+/// Maximum number of chunk names in one block.
 const NAMES_MAX: usize = 16_384;
 
-/// The file of one rank of a trace that is being written.
+/// The trace file of one rank, while it is written.
 ///
-/// Records are in the file when the call returns: a process that dies leaves a trace that can be read up to there. The
-/// runtime writes traces when `CARIBOU_TRACE` says so; this is for programs that make a trace themselves.
+/// Records are in the file when a call returns, so a process that dies leaves a trace that can be read up to there. The
+/// runtime writes traces if `CARIBOU_TRACE` is set. Programs can use this type to write traces themselves.
 ///
 /// ```
 /// use caribou::trace::{End, Event, RunRecord, What, Writer};
@@ -41,11 +41,11 @@ pub struct Writer {
     file: File,
     path: PathBuf,
     at: u64,
-    /// The file size limit (`ulimit -f`): one more byte would end the process.
+    /// The file size limit (`ulimit -f`), bytes. One more byte would end the process.
     bytes_max: u64,
-    /// Place and header of each block.
+    /// Position and header of each block.
     blocks: Vec<(u64, Header)>,
-    /// True if reports of ranks to some sync were left out.
+    /// True if the reports of ranks to a sync were left out.
     shortened: bool,
 }
 
@@ -56,10 +56,10 @@ pub fn file_name(rank: u32) -> String {
 }
 
 impl Writer {
-    /// Makes the file of the rank that `run` names, in a directory that is made if need be.
+    /// Creates the file of the rank in `run`, and its directory if that does not exist.
     ///
     /// # Errors
-    /// Those of the file system; `AlreadyExists` if the directory has a trace of this rank.
+    /// Errors of the file system; `AlreadyExists` if the directory has a trace of this rank.
     pub fn create(dir: &Path, run: &RunRecord) -> io::Result<Writer> {
         fs::create_dir_all(dir)?;
         let path = dir.join(file_name(run.rank));
@@ -83,10 +83,10 @@ impl Writer {
         self.at
     }
 
-    /// Writes a block as it is.
+    /// Writes a block.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn write(&mut self, block: &Block) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(HEADER + block.bytes.len());
         bytes.extend_from_slice(&block.header.to_bytes());
@@ -120,7 +120,7 @@ impl Writer {
         self.write(&Block::new(kind, worker, items, (0, 0), json))
     }
 
-    /// Writes names: they get the next numbers.
+    /// Writes names, which get the next numbers.
     pub fn names(&mut self, names: &[Name]) -> io::Result<()> {
         self.write_names(&Names { names: names.to_vec(), ..Names::default() })
     }
@@ -130,7 +130,7 @@ impl Writer {
         self.write_names(&Names { arrays: arrays.to_vec(), ..Names::default() })
     }
 
-    /// Writes how people write the indices of chunks.
+    /// Writes the indices of chunks as text for people.
     pub fn chunks(&mut self, chunks: &[(ChunkId, String)]) -> io::Result<()> {
         chunks.chunks(NAMES_MAX).try_for_each(|some| {
             let chunks = some.iter().map(|(chunk, text)| (chunk.array, chunk.key, text.clone())).collect();
@@ -148,7 +148,7 @@ impl Writer {
     /// Writes events of one worker, in the order of their ends, as one block.
     ///
     /// # Panics
-    /// If there are more than fit in a block: some 40 000 are sure to.
+    /// If the events do not fit in a block, which is possible from about 40 000 events on.
     pub fn events(&mut self, worker: u32, events: &[Event]) -> io::Result<()> {
         if events.is_empty() {
             return Ok(());
@@ -158,8 +158,8 @@ impl Writer {
         self.write(&Block::new(Kind::Events, worker, events.len(), times_of(events), &bytes))
     }
 
-    /// Writes records of syncs. Each record with the reports of ranks gets a block of its own. Reports that do not fit
-    /// are left out, with a warning.
+    /// Writes records of syncs. Each record with the reports of ranks gets a separate block. If such a record does not
+    /// fit, its reports are left out, with a warning.
     pub fn syncs(&mut self, syncs: &[SyncReport]) -> io::Result<()> {
         let together =
             |one: &SyncReport, next: &SyncReport| one.reported.is_none() && next.reported.is_none();
@@ -177,7 +177,7 @@ impl Writer {
         }
     }
 
-    /// Warns only the first time.
+    /// Warns the first time that reports are left out.
     fn warn_shortened(&mut self, sync: u64, bytes: usize) {
         if !std::mem::replace(&mut self.shortened, true) {
             let file = self.path.display();
@@ -206,12 +206,12 @@ impl Writer {
         }
     }
 
-    /// Writes the processes that were seen on the rank's vCPUs.
+    /// Writes which processes were seen on the rank's vCPUs.
     pub fn looks(&mut self, looks: &[Look]) -> io::Result<()> {
         if looks.is_empty() { Ok(()) } else { self.record(Kind::Looks, 0, looks.len(), &looks) }
     }
 
-    /// Writes the profile of one worker as it is now. If it is too large for a block, coarser.
+    /// Writes the current profile of one worker, coarser if it is too large for a block.
     pub fn profile(&mut self, worker: u32, profile: &Profile) -> io::Result<()> {
         let mut profile = profile.clone();
         let bytes = |profile: &Profile| serde_json::to_vec(profile).map_or(0, |json| json.len());
@@ -221,7 +221,7 @@ impl Writer {
         self.record(Kind::Profile, worker, profile.rows.len(), &profile)
     }
 
-    /// Writes how it ended, and the index.
+    /// Writes the end of the run, and the index.
     pub fn finish(mut self, end: &End) -> io::Result<()> {
         self.record(Kind::End, 0, 1, end)?;
         let mut index = Vec::with_capacity(self.blocks.len() * (HEADER + 8));
@@ -230,7 +230,7 @@ impl Writer {
             index.extend_from_slice(&header.to_bytes());
         }
         if self.blocks.len() > INDEXED_MAX {
-            // A reader finds the blocks one after the other.
+            // Readers find the blocks one after the other.
             return Ok(());
         }
         let at = self.at;
@@ -240,7 +240,7 @@ impl Writer {
     }
 }
 
-/// The begin of the first of these events, and the end of the last.
+/// The earliest begin and the latest end of these events.
 pub(crate) fn times_of(events: &[Event]) -> (u64, u64) {
     let first_ns = events.iter().map(|event| event.begin_ns).min().unwrap_or(0);
     let last_ns = events.iter().map(|event| event.end_ns).max().unwrap_or(0);

@@ -1,10 +1,10 @@
-//! The promises of every transport, as one test that each transport passes.
+//! Tests that every transport keeps the promises of the trait [`Transport`].
 //!
-//! Each rank is a [`Party`]. It sends every other rank a numbered series of packets of very different sizes, in bursts,
-//! and takes arrivals one at a time or several. Where packets travel as bytes, it writes and reads half of them itself.
-//! Beside it goes a series of freight, which is in order in itself only. The driver of the parties (threads, one thread
-//! in turn, processes) steps them until all are done. Then each has got every series whole and in order, and closes its
-//! transport. A party that waits in vain names what is missing.
+//! Each rank is a [`Party`]. It sends to every other rank a numbered series of packets of very different sizes, in
+//! bursts, and takes arrivals singly or in bursts. Where packets travel as bytes, it writes and reads half of them
+//! itself. A second series is freight, which is ordered only among itself. A driver (threads, one thread in turn, or
+//! processes) steps the parties until all are done. Each party has then received every series whole and in order, and
+//! closes its transport. A party that waits in vain names the missing packet.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,24 +24,24 @@ use crate::error::Error;
 use crate::ids::Rank;
 use crate::wire::codec::{Codec, SerdeCodec};
 
-/// The length at which long packets are cut: shorter than in earnest, and longer than a batch.
+/// Length at which long packets are cut, bytes: shorter than in production, and longer than a batch.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Packets that each rank sends to each other; a packet of freight follows every `FREIGHT_EVERY` of them.
+/// Number of packets from each rank to each other rank; one packet of freight follows every `FREIGHT_EVERY` packets.
 const PACKETS: u64 = 3_000;
 const FREIGHT_EVERY: u64 = 40;
 
-/// Consecutive empty polls of a transport after which the awaited packet counts as lost: some seconds. Polls count
-/// instead of time, so a rank that gets no vCPU does not fail.
+/// Number of consecutive empty polls after which the awaited packet counts as lost: some seconds. Counting polls
+/// instead of time tolerates a rank that gets no vCPU.
 const LOOKS_MAX: u64 = 4_000_000;
 
 /// The packets between the ranks under test.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Packet {
-    /// Encoded with the packet.
+    /// Encoded in the packet.
     Text(String),
-    /// Travels beside it where it is long.
+    /// Travels beside the packet if it is long.
     Numbers(#[serde(with = "crate::wire::bulk")] Vec<u8>),
-    /// The same; others may overtake it.
+    /// As `Numbers`; other packets may overtake it.
     Freight(#[serde(with = "crate::wire::bulk")] Vec<u8>),
     Nothing,
 }
@@ -54,9 +54,9 @@ pub(super) struct Party {
     got: Vec<u64>,
     /// The number of the next freight from each rank.
     got_freight: Vec<u64>,
-    /// Looks in vain since something came.
+    /// Number of empty polls since the last arrival.
     looks: u64,
-    /// Packets that it takes before it does something else.
+    /// Number of packets to take before the party does something else.
     wants: u32,
     rng: Pcg32,
 }
@@ -68,7 +68,7 @@ impl Party {
         Party { me, sent: numbers(), got: numbers(), got_freight: numbers(), looks: 0, wants: 0, rng }
     }
 
-    /// Sends a burst, takes a burst, is idle now and then. True once everything was sent and everything has come.
+    /// Sends a burst, takes a burst, and is sometimes idle. True once everything was sent and everything has arrived.
     pub(super) fn step(&mut self, transport: &mut dyn Transport<Packet>) -> bool {
         for _ in 0..self.rng.random_range(0..20) {
             let to = Rank(self.rng.random_range(0..self.sent.len() as u32));
@@ -123,7 +123,7 @@ impl Party {
         written.unwrap_or_else(|| transport.send(to, packet)).expect("it can be encoded");
     }
 
-    /// A packet has come: the next of its sender, and whole. True if more are wanted.
+    /// Checks that an arrived packet is the next of its sender, and whole. True if the party takes more.
     fn heard(&mut self, from: Rank, arrived: &Packet) -> bool {
         let (number, expected): (_, fn(Rank, u64) -> Packet) = match arrived {
             Packet::Freight(_) => (&mut self.got_freight[from.index()], freight),
@@ -151,8 +151,8 @@ impl PacketHandler<Packet> for Party {
     }
 }
 
-/// The packet that `from` sends under this number: mostly short, now and then with numbers that travel beside it, and now
-/// and then with a long body. One of each is too long for one message.
+/// The packet number `number` of `from`: mostly short, sometimes with numbers beside it or a long body. One packet of
+/// each kind is too long for one message.
 fn packet(from: Rank, number: u64) -> Packet {
     let text = |length: usize| Packet::Text(format!("{from} {number} {}", "x".repeat(length)));
     match number % 100 {
@@ -166,7 +166,7 @@ fn packet(from: Rank, number: u64) -> Packet {
     }
 }
 
-/// The freight of `from` with this number: some travels in one message, some in two, some in its frame.
+/// The freight number `number` of `from`: in one message, in two messages, or in its frame.
 fn freight(from: Rank, number: u64) -> Packet {
     let bytes = [100, 4 * PIECE_BYTES as u64 / 3, 60_000][(number % 3) as usize];
     Packet::Freight(bytes_of(from, number, bytes))
@@ -228,7 +228,7 @@ fn simulated_ranks_conform() {
     }
 }
 
-/// Processes conform: this test starts itself again under `mpirun`, once for each kind of link.
+/// Tests ranks that are processes: the test starts itself again under `mpirun`, once for each kind of link.
 #[cfg(feature = "mpi")]
 mod processes {
     use super::{
@@ -247,14 +247,14 @@ mod processes {
     use std::process::Command;
     use std::time::Duration;
 
-    /// A sleep longer than any wake-up takes.
+    /// A sleep that is longer than any wake-up takes.
     const SLEEP_MAX: Duration = Duration::from_secs(10);
-    /// Rounds of the end of a run after which a bye is lost: some seconds.
+    /// Number of rounds of closing after which a bye counts as lost: some seconds.
     const ROUNDS_MAX: u64 = 50_000;
-    /// Time for the launcher to pass on why a process ends the job.
+    /// Time for the launcher to pass on the message of a process that ends the job.
     const LAST_WORDS: Duration = Duration::from_millis(500);
 
-    /// Packets as serde writes them, some of them freight.
+    /// Encodes packets by serde, some of them as freight.
     struct WithFreight(SerdeCodec<Packet>);
 
     impl Codec for WithFreight {
@@ -273,7 +273,7 @@ mod processes {
         }
     }
 
-    /// A message is there before the freight that was sent before it.
+    /// A message arrives before freight that was sent earlier.
     fn a_message_overtakes_freight(me: Rank, transport: &mut dyn Transport<Packet>) {
         const FREIGHT: usize = 64;
         if me == Rank(0) {
@@ -302,7 +302,7 @@ mod processes {
         }
     }
 
-    /// A busy sender does not starve the others: all send to rank 0, which polls once everything has been sent.
+    /// A busy sender does not starve others: all send to rank 0, which polls after everything has been sent.
     fn no_sender_is_starved(
         me: Rank,
         ranks: u32,
@@ -325,7 +325,7 @@ mod processes {
         }
     }
 
-    /// A sleeper gets all packets, also ones that waited for space: each frame is a batch of its own.
+    /// A sleeper gets all packets, also frames that waited for space: each frame is a separate batch.
     fn a_sleeper_is_woken_for_what_waited(me: Rank, links: &mut Links) {
         const ROUNDS: u32 = 100;
         const FRAMES: u32 = 400;
@@ -361,7 +361,7 @@ mod processes {
         close(transport);
     }
 
-    /// What comes next.
+    /// The next packet.
     fn await_next(me: Rank, transport: &mut dyn Transport<Packet>) -> Result<(Rank, Packet), Error> {
         for _ in 0..LOOKS_MAX {
             if let Some(arrived) = transport.poll() {
@@ -372,13 +372,13 @@ mod processes {
         panic!("rank {me} waits in vain for a packet");
     }
 
-    /// The end of a run. Others may still need this process to receive their packets.
+    /// Closes the transport. Others may still need this process to receive their packets.
     fn close(mut transport: Mpi<'_, WithFreight>) {
         let rounds = Cell::new(0);
         transport.close(&|_| rounds.replace(rounds.get() + 1) > ROUNDS_MAX);
     }
 
-    /// A process that panics ends the job: it must not wait in MPI's end for others, which wait for it.
+    /// Makes a panic end the job: the process must not wait in `MPI_Finalize` for others, which wait for it.
     fn end_the_job_with_a_panic() {
         let say = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
@@ -404,7 +404,7 @@ mod processes {
         drop(noise);
     }
 
-    /// The part of one process. Twice over the same links: nothing of a run is left for the next.
+    /// The test in one process, twice over the same links, because a run must leave nothing for the next.
     #[test]
     #[ignore = "it is a process of an MPI job: started by processes_conform"]
     fn a_process() {

@@ -1,33 +1,32 @@
-//! Fair polling of the sources that a rank receives from: round robin, with a quantum of packets per source.
+//! Polls the sources that a rank receives from in a fair order: round robin, with a quantum of packets per source.
 //!
-//! Polling one source takes a nanosecond or two, and most ranks receive from few. Among many sources a *partial poll* covers
-//! the most recent ones and the same number of others, and continues with the next others each time. It takes as long for a
-//! thousand sources as for ten.
+//! Polling one source takes 1 or 2 ns, and most ranks receive from few sources. With many sources, a *partial poll*
+//! covers the most recent ones and the same number of others, and the next poll continues with the next others. A
+//! partial poll takes as long with a thousand sources as with sixteen.
 
-/// Quantum: number of packets taken from one source before the next is polled. Each packet costs less if no other source is
-/// polled in between.
+/// Quantum: maximum number of packets taken from one source before the next source is polled. A packet costs less if no
+/// other source is polled before it.
 pub(super) const PACKETS_IN_A_ROW: u32 = 32;
-/// Number of most recent sources that a partial poll covers, and of the others.
+/// Number of most recent sources that a partial poll covers, and number of other sources.
 const RECENT_SOURCES: u32 = 8;
 
-/// A round robin over places, one per source: a source that sends much must not starve the others.
+/// A round robin over places, one per source, so that a busy source does not starve the others.
 ///
-/// A poll continues at the place where the last one stopped. It goes through the recent places, then through some or all
-/// of the others, and again through the recent ones. Even if sources flood, one of the others waits for at most twice as
-/// many turns as there are others.
+/// A poll continues at the place where the last poll stopped. It covers the recent places, then some or all of the
+/// others, and then the recent places again. Even if sources flood, each of the others waits at most twice as many
+/// turns as there are others.
 #[derive(Default)]
 pub(super) struct FairPoller {
     place: u32,
     in_a_row: u32,
-    /// All places. The recent ones are the first [`RECENT_SOURCES`], in no order.
+    /// All places. The first [`RECENT_SOURCES`] are the recent ones, in no order.
     places: Vec<u32>,
     /// The position of `place` in `places`.
     position: u32,
-    /// Progress of this round, counted over the recent places and then the others. This round begins after `skipped` of
-    /// the others.
+    /// Progress of this round, counted over the recent places and then the others. It skips `skipped` others.
     at: u32,
     skipped: u32,
-    /// The recent place that the next one replaces.
+    /// The position of the recent place that is replaced next.
     oldest: u32,
     /// Polls are partial.
     partial: bool,
@@ -51,7 +50,7 @@ impl FairPoller {
         self.partial = on;
     }
 
-    /// Makes a place recent after a packet has come from it: partial polls cover it.
+    /// Makes a place recent after a packet has come from it, so that partial polls cover the place.
     #[cfg(any(feature = "mpi", test))]
     pub(super) fn mark_recent(&mut self, place: u32) {
         let among = |places: &[u32]| places.iter().position(|&other| other == place);
@@ -63,7 +62,7 @@ impl FairPoller {
         }
     }
 
-    /// Begins a poll. Returns the number of places that it covers if it finds no packet.
+    /// Begins a poll. Returns the number of places that the poll covers if it finds no packet.
     #[inline]
     pub(super) fn begin(&mut self) -> u32 {
         let all = self.places.len() as u32;
@@ -81,8 +80,8 @@ impl FairPoller {
         PACKETS_IN_A_ROW - self.in_a_row
     }
 
-    /// Counts packets that were taken from the current place, at most [`quantum_left`](Self::quantum_left). `asked` is the
-    /// number of places of this poll.
+    /// Counts packets that were taken from the current place, at most [`quantum_left`](Self::quantum_left). `asked` is
+    /// the number of places that this poll covers.
     #[inline]
     pub(super) fn packets_taken(&mut self, packets: u32, asked: u32) {
         self.in_a_row += packets;
@@ -94,12 +93,12 @@ impl FairPoller {
         }
     }
 
-    /// A packet came from the current place, which is not recent: makes it recent. The round continues after its old
+    /// Makes the current place recent, because a packet came from it. The round continues after the place's old
     /// position.
     #[cold]
     fn speaks(&mut self) {
         let (position, first) = (self.position as usize, self.oldest);
-        // Unless the place has become recent since its turn began.
+        // Not if the place has become recent since its turn began.
         if self.places[position] == self.place {
             self.promote(position);
         }
@@ -124,7 +123,7 @@ impl FairPoller {
         self.place = self.places[self.position as usize];
     }
 
-    /// Begins the next round, which continues after the others of this one.
+    /// Begins the next round, which continues with the others after those of this round.
     #[inline]
     fn begin_round(&mut self) {
         let all = self.places.len() as u32;
@@ -134,7 +133,7 @@ impl FairPoller {
         self.at = 0;
     }
 
-    /// The position of the next of the others.
+    /// The position of the next of the other places.
     fn other(&self) -> u32 {
         let (all, position) = (self.places.len() as u32, self.at + self.skipped);
         if position < all { position } else { position - (all - RECENT_SOURCES) }
@@ -158,7 +157,7 @@ mod tests {
         (0..asked).map(place).collect()
     }
 
-    /// One source sends one packet.
+    /// Sends one packet from one source.
     fn speaks(poller: &mut FairPoller, source: usize) {
         let look = |poller: &mut FairPoller| {
             let asked = poller.begin();
@@ -195,8 +194,8 @@ mod tests {
         assert_eq!(asked(&mut poller).into_iter().collect::<BTreeSet<_>>(), (0..100).collect());
     }
 
-    /// Polls `places` sources, of which the `flooders` always have a packet, for `packets` packets per poll. Returns the
-    /// number of polls until all other sources were polled, or none.
+    /// Polls `places` sources, of which the `flooders` always have a packet, for `packets` packets per poll. Returns
+    /// the number of polls until all other sources were polled, or none.
     fn looks_until_all_are_asked(
         places: usize,
         flooders: &[usize],

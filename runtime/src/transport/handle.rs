@@ -1,15 +1,15 @@
-//! The transport handle of a rank.
+//! The transport of a rank as its users hold it: rings between threads, or any other [`Transport`].
 
 use std::ops::{Deref, DerefMut};
 
 use super::Transport;
 use super::local::Local;
 
-/// The transport of a rank, in one of two forms.
+/// The transport of a rank.
 ///
-/// For the calls per message the [`RemoteSender`](crate::arrays::exec::remote_sender::RemoteSender) of a worker matches on
-/// the form. It calls the transport between threads directly: a packet takes no longer there than a dynamic call. Between
-/// processes a packet is encoded, so the dynamic call does not matter; nor does it for all other calls.
+/// For the calls per message, the [`RemoteSender`](crate::arrays::exec::remote_sender::RemoteSender) of a worker
+/// matches on the variant. It calls `Local` directly, because moving a packet between threads takes no longer than a
+/// dynamic call. For encoded packets, and in rarer calls, the cost of a dynamic call does not matter.
 pub(crate) enum TransportHandle<'s, P> {
     Threads(Local<P>),
     Boxed(Box<dyn Transport<P> + 's>),

@@ -1,9 +1,9 @@
-//! Transport between ranks that are threads of one process: a bounded ring from each rank to each rank that it sends to.
+//! Moves packets between ranks that are threads of one process, by a bounded ring per sender and receiver.
 //!
-//! A packet is moved, not encoded; a migrating chunk is a pointer. When a ring is full its packets wait in a queue of the
-//! sender, in order, and follow at the next `poll` or `idle`. So nothing blocks and nothing is lost. A send wakes the
-//! receiver if it is parked. Most programs use few of all possible rings, so the first packet makes one. The sender puts its
-//! other end into the *accept queue* of the receiver, which checks this queue at each poll.
+//! Packets are moved, not encoded; a migrating chunk is a pointer. If a ring is full, packets wait in a queue of the
+//! sender, in order, and follow at the next `poll` or `idle`. So no call blocks and no packet is lost. A send wakes the
+//! receiver if it is parked. Most programs use few of all possible rings, so the first packet to a rank creates the
+//! ring. The sender puts the other end into the receiver's *accept queue*, which the receiver checks at each poll.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -18,18 +18,18 @@ use super::{OpenRanks, PacketHandler, Transport};
 use crate::error::Error;
 use crate::ids::Rank;
 
-/// Packets that all rings to one rank hold together, and the limits of a single ring.
+/// Packets that all rings to one rank hold together, and the minimum and maximum of a single ring.
 const PACKETS_PER_RANK: usize = 8192;
 const RING_MIN: usize = 64;
 const RING_MAX: usize = 1024;
-/// The sender pauses once more packets than this wait for a receiver with a full ring. The number is above the messages in a
-/// default flow-control window of the chunks that send to it. So flow control stops these chunks first.
+/// The sender is congested if more than this number of packets wait for one receiver. The number exceeds the messages
+/// in a default flow-control window of the sending chunks, so that flow control stops the chunks first.
 const QUEUED_MAX: usize = 256 * 1024;
 
 /// Wakes the worker that drives a rank's transport, if it is parked.
 pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// New rings to a rank, and the function that wakes it.
+/// New rings to a rank, and the function that wakes the rank.
 struct AcceptQueue<P> {
     rings: Mutex<Rings<P>>,
     /// There is a new ring.
@@ -37,11 +37,11 @@ struct AcceptQueue<P> {
     wake: Wake,
 }
 
-/// Rings by sending rank; none once the receiver has been dropped.
+/// Rings with their sending ranks; none after the receiver has been dropped.
 type Rings<P> = Option<Vec<(Rank, Consumer<PaddedPacket<P>>)>>;
 
-/// A packet in a ring. It shares no cache line with another, so that as few lines as possible come from the sender's cache.
-/// It is in a cell, so that it is moved whole: where the compiler sees a niche in it, it moves the niche apart.
+/// A packet in a ring, alone on its cache lines, so that as few lines as possible move between vCPUs. The cell makes
+/// the compiler move the packet whole, instead of moving a niche of its type separately.
 #[repr(align(64))]
 struct PaddedPacket<P>(Cell<P>);
 
@@ -50,7 +50,7 @@ impl<P> AcceptQueue<P> {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the end of a ring; drops it if the receiver has been dropped.
+    /// Adds the receiving end of a ring, or drops it if the receiver has been dropped.
     fn leave(&self, from: Rank, ring: Consumer<PaddedPacket<P>>) {
         if let Some(rings) = &mut *self.rings() {
             rings.push((from, ring));
@@ -64,22 +64,22 @@ struct SendQueue<P> {
     waiting: VecDeque<P>,
 }
 
-/// One rank's ends of its rings.
+/// The ends of all rings of one rank.
 pub(crate) struct Local<P> {
     me: Rank,
-    /// Of all ranks.
+    /// The accept queues of all ranks.
     accept_queues: Arc<[AcceptQueue<P>]>,
-    /// None for ranks that nothing was sent to; boxed, so that such a rank takes one word.
+    /// None for ranks to which nothing was sent; boxed, so that such a rank takes one word.
     outgoing: Vec<Option<Box<SendQueue<P>>>>,
     incoming: Vec<(Rank, Consumer<PaddedPacket<P>>)>,
-    /// Polls the rings fairly.
+    /// Chooses the ring to poll.
     turn: FairPoller,
-    /// Some ring was full: packets wait here.
+    /// A ring was full: packets wait in a queue.
     waiting: bool,
 }
 
 impl<P> Local<P> {
-    /// The transports of all ranks; the wake of rank r is called when something arrives for it.
+    /// The transports of all ranks. The wake of rank r is called when a packet for it is put into a ring.
     pub(crate) fn connect(wakes: Vec<Wake>) -> Vec<Local<P>> {
         let door =
             |wake| AcceptQueue { rings: Mutex::new(Some(Vec::new())), new: AtomicBool::new(false), wake };
@@ -103,7 +103,7 @@ impl<P> Local<P> {
         Box::new(SendQueue { ring, waiting: VecDeque::new() })
     }
 
-    /// Adds the rings in the accept queue.
+    /// Takes the new rings from the accept queue.
     #[cold]
     fn accept_rings(&mut self) {
         let door = &self.accept_queues[self.me.index()];
@@ -115,7 +115,7 @@ impl<P> Local<P> {
         }
     }
 
-    /// Tells whether there is a ring in the accept queue.
+    /// Tells whether the accept queue has a new ring.
     #[inline]
     fn has_new_rings(&self) -> bool {
         self.accept_queues[self.me.index()].new.load(Ordering::Acquire)
@@ -127,8 +127,8 @@ impl<P> Local<P> {
         open.filter_map(|(door, outgoing)| (!outgoing.flush(&door.wake)).then_some(())).count() == 0
     }
 
-    /// As [`send`](Transport::send), but the packet is made in place: in the ring, or in the queue. `packet` is called
-    /// exactly once.
+    /// As [`send`](Transport::send), but `packet` creates the packet in place, in the ring or in the queue. `packet` is
+    /// called exactly once.
     #[inline(always)]
     pub(crate) fn send_with(&mut self, to: Rank, packet: impl FnOnce() -> P) {
         debug_assert_ne!(to, self.me, "a rank sends to other ranks only");
@@ -150,7 +150,7 @@ impl<P> Local<P> {
         }
     }
 
-    /// As [`poll_each`](Transport::poll_each), with a `take` that is known at compile time.
+    /// As [`poll_each`](Transport::poll_each), with a `take` that the compiler can inline.
     #[inline(always)]
     pub(crate) fn take_each(&mut self, mut take: impl FnMut(Rank, P) -> bool) {
         if self.waiting {
@@ -186,14 +186,14 @@ impl<P> Local<P> {
 }
 
 impl<P> Drop for Local<P> {
-    /// Packets that come from now on are dropped.
+    /// Lets senders drop further packets to this rank.
     fn drop(&mut self) {
         *self.accept_queues[self.me.index()].rings() = None;
     }
 }
 
 impl<P> SendQueue<P> {
-    /// Sends the queued packets, in order; true if none is left. For a receiver that was dropped they are dropped too.
+    /// Sends the queued packets, in order; true if none is left. Drops them if the receiver has been dropped.
     fn flush(&mut self, wake: &Wake) -> bool {
         if self.ring.is_abandoned() {
             self.waiting.clear();
@@ -235,8 +235,8 @@ impl<P> Transport<P> for Local<P> {
         self.has_new_rings() || self.incoming.iter().any(|(_, ring)| !ring.is_empty())
     }
 
-    /// Once all packets are in the rings there is nothing to wait for: rings outlive their senders. Packets that still come
-    /// have no meaning any more, but are taken. Otherwise two ranks that end would wait for each other.
+    /// Returns when all packets are in the rings, because rings outlive their senders. Packets that still arrive are
+    /// dropped, but must be taken: otherwise two ranks that close could wait for each other.
     fn close(&mut self, _lost: &dyn Fn(OpenRanks<'_>) -> bool) {
         self.set_frequent_polls(false);
         while !self.idle() {
@@ -245,7 +245,7 @@ impl<P> Transport<P> for Local<P> {
         }
     }
 
-    /// Compares the packets that wait for one receiver with their limit.
+    /// Compares the number of packets that wait for one receiver with the limit.
     fn congested(&self) -> bool {
         self.waiting && self.outgoing.iter().flatten().any(|outgoing| outgoing.waiting.len() > QUEUED_MAX)
     }

@@ -1,4 +1,4 @@
-//! Moves packets between ranks, and does nothing else. `P` is the packet type of the program's shape.
+//! Moves packets between ranks, by one [`Transport`] per rank. The type `P` of packets depends on the shape of program.
 
 #[cfg(all(test, not(loom)))]
 mod conformance;
@@ -17,21 +17,20 @@ use crate::error::Error;
 use crate::ids::Rank;
 use crate::wire::codec::Encoded;
 
-/// A connection to all other ranks. Only one thread per rank calls it: worker 0, or the communication thread of a pool.
+/// The connection of a rank to all other ranks. One thread per rank calls it: worker 0, or that for communication.
 ///
-/// Every packet arrives exactly once. Packets from one rank to another arrive in the order they were sent, except freight
-/// (see [`Codec`](crate::wire::codec::Codec)), which is ordered only among itself. No other order is promised. No call
-/// blocks, except `close`.
+/// Every packet arrives exactly once. Packets from one rank to another arrive in the order of their sends. Freight (see
+/// [`Codec`](crate::wire::codec::Codec)) keeps this order only among freight. No call blocks, except `close`.
 pub(crate) trait Transport<P> {
-    /// Sends a packet to another rank. It may leave now or at the next `poll` or `idle`.
+    /// Sends a packet to another rank. The packet may leave now, or at the next `poll` or `idle`.
     ///
     /// # Errors
-    /// [`Error::Wire`] when it cannot be encoded; then the packet is lost.
+    /// [`Error::Wire`] when the packet cannot be encoded. The packet is then lost.
     fn send(&mut self, to: Rank, packet: P) -> Result<(), Error>;
 
-    /// As [`send`](Self::send), for a transport that sends bytes: `write` appends the encoded packet to the bytes that
-    /// leave, as its [`Codec`](crate::wire::codec::Codec) would encode it. Not for freight. Returns None, and does not call
-    /// `write`, where packets are sent as they are.
+    /// As [`send`](Self::send), for a transport that sends bytes: `write` appends the packet to the outgoing bytes,
+    /// encoded as by its [`Codec`](crate::wire::codec::Codec). Not for freight. A transport that moves packets without
+    /// encoding returns None, and does not call `write`.
     ///
     /// # Errors
     /// The errors of `write`.
@@ -43,22 +42,22 @@ pub(crate) trait Transport<P> {
         None
     }
 
-    /// Gives the receiver the packets that have arrived, each with its sender, until there are no more or the receiver wants
-    /// no more.
+    /// Passes the packets that have arrived to the receiver, each with its sender. Ends when there are no more, or when
+    /// the receiver returns false.
     ///
     /// # Errors
-    /// [`Error::Wire`] when a packet cannot be decoded, or freight that waited here cannot be encoded; and errors of the
-    /// network. That packet is lost; others may follow it.
+    /// [`Error::Wire`] when an arrived packet cannot be decoded or queued freight cannot be encoded, and errors of the
+    /// network. That packet is lost; later packets are not.
     fn poll_each(&mut self, receiver: &mut dyn PacketHandler<P>) -> Result<(), Error>;
 
-    /// Tells whether polls follow each other closely from now on. If so a poll may skip ranks that have not sent lately. At
-    /// first, and with false, each poll asks all ranks.
+    /// Sets whether polls follow each other closely from now on. If so, a poll may skip ranks that have not sent
+    /// lately. Otherwise, and by default, each poll covers all ranks.
     fn set_frequent_polls(&mut self, _often: bool) {}
 
     /// The next packet that has arrived.
     ///
     /// # Errors
-    /// As of `poll_each`.
+    /// As [`poll_each`](Self::poll_each).
     fn poll(&mut self) -> Option<Result<(Rank, P), Error>> {
         let mut next = None;
         let polled = self.poll_each(&mut |from: Rank, packet: P| {
@@ -71,14 +70,14 @@ pub(crate) trait Transport<P> {
         }
     }
 
-    /// The rank is idle: sends all packets still queued here. True if all have left.
+    /// Sends all queued packets, because the rank is idle. True if all have left.
     fn idle(&mut self) -> bool;
 
-    /// Tells whether `poll` might return something. Takes no packet.
+    /// Tells whether `poll` might return a packet. Takes no packet.
     fn ready(&mut self) -> bool;
 
-    /// Tells whether the send queue of a slow receiver is so long that this rank should produce no more packets. It goes on
-    /// receiving.
+    /// Tells whether the send queue to a slow receiver is so long that this rank should produce no more packets. The
+    /// rank must still receive.
     fn congested(&self) -> bool {
         false
     }
@@ -88,13 +87,13 @@ pub(crate) trait Transport<P> {
         false
     }
 
-    /// The time that this rank may sleep without missing packets. None, if senders wake it, means without limit.
+    /// How long this rank may sleep without missing packets. None means without limit, because senders wake the rank.
     fn nap(&mut self) -> Option<Duration> {
         None
     }
 
-    /// The rank sends no more. Returns when all ranks have received all packets, or when `lost` tells that the run is
-    /// lost. `lost` is given a function that lists the ranks that have not closed yet.
+    /// Ends sending. Returns when all ranks have received all packets, or when `lost` returns true because the run is
+    /// lost. The argument of `lost` lists the ranks that have not closed yet.
     fn close(&mut self, lost: &dyn Fn(OpenRanks<'_>) -> bool);
 }
 
@@ -103,8 +102,8 @@ pub(crate) trait PacketHandler<P> {
     /// Takes a packet from that rank. True if the handler wants more.
     fn take(&mut self, from: Rank, packet: P) -> bool;
 
-    /// As [`take`](Self::take), for an encoded packet without blocks, to be read in place. None if it is to be decoded
-    /// first and given to `take`.
+    /// As [`take`](Self::take), for an encoded packet without blocks, which is read in place. None if the packet must
+    /// be decoded and passed to `take` instead.
     ///
     /// # Errors
     /// [`Error::Wire`] when the bytes cannot be read.
@@ -119,5 +118,5 @@ impl<P, T: FnMut(Rank, P) -> bool> PacketHandler<P> for T {
     }
 }
 
-/// Lists the ranks that are not known to have received everything.
+/// Lists the ranks that may not have received all packets.
 pub(crate) type OpenRanks<'s> = &'s dyn Fn() -> Vec<Rank>;

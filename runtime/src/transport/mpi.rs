@@ -1,20 +1,20 @@
 //! Transport between ranks that are processes of an MPI job.
 //!
-//! Processes of one host write frames into shared-memory rings and wake each other. Processes of different hosts exchange
-//! batches of frames as MPI messages, under credit. Long blocks of numbers are MPI messages of their own in both cases: they
-//! are sent from where they lie and received where they stay. See [`ring`], [`batch`] and [`peer`].
+//! Processes of one host write frames into shared-memory rings and wake each other. Processes of different hosts
+//! exchange batches of frames as MPI messages, limited by credit. In both cases long blocks of numbers are separate MPI
+//! messages, sent from the sender's memory and received where they stay. See [`ring`], [`batch`] and [`peer`].
 //!
 //! | what | cost |
 //! |---|---|
 //! | a small message, one host | a few stores; MPI is not called |
-//! | a small message, two hosts | its part of a batch |
-//! | a long block of numbers | one MPI message; no copy of ours if it is shared (`Arc<Vec<T>>`), else one |
+//! | a small message, two hosts | a part of the cost of its batch |
+//! | a long block of numbers | one MPI message, and one copy unless the numbers are shared (`Arc<Vec<T>>`) |
 //!
-//! MPI was initialised for one thread: everything here happens on the thread that called `run` or `pool`.
+//! MPI is initialised for one thread, so all calls come from the thread that called `run` or `pool`.
 //!
 //! # The end of a run
-//! Each process sends every other a *bye* after its last frame. It goes on receiving until it has all byes and all its own
-//! bytes have left. So nothing of one run is left for the next, which uses the same links.
+//! Each process sends a *bye* to every other process after its last frame. It goes on receiving until it has all byes
+//! and all its bytes have left. So a run leaves nothing on the links, which the next run uses.
 
 mod batch;
 mod blocks;
@@ -48,30 +48,31 @@ use crate::wire::codec::{Codec, Encoded};
 const LINES_PER_RANK: usize = 1 << 17;
 const RING_LINES_MIN: usize = 1 << 10;
 const RING_LINES_MAX: usize = 1 << 13;
-/// Freight is polled after this number of polls, so that messages alone cannot hold it up.
+/// Number of polls between two polls of freight, so that messages alone cannot delay freight forever.
 const FREIGHT_EVERY: u32 = 32;
-/// Freight comes in pieces for this number of polls after a message: others may follow soon. A piece takes some 30 us.
+/// Number of polls after a message during which freight is received in pieces, because other messages may follow soon.
+/// A piece takes about 30 us.
 const MESSAGE_POLLS: u32 = 32;
-/// Shortest and longest sleep of a process while something can arrive that does not wake it.
+/// Shortest and longest sleep of a process while packets can arrive that do not wake it.
 const NAP_MIN: Duration = Duration::from_micros(20);
 const NAP_MAX: Duration = Duration::from_millis(1);
 
-/// All links of this process; they outlive a run.
+/// All links of this process, which outlive a run.
 pub(crate) struct Links {
     communicator: Communicator,
     rank: u32,
     peers: Vec<Option<Peer>>,
-    /// The memory that the processes of this host share, and the index of their segments by rank.
+    /// The memory that the processes of this host share, and the index of each rank's segment.
     window: Option<(Arc<SharedMemory>, Vec<Option<u32>>)>,
     fences: Fences,
     /// Posted receives for batches from other hosts, if there are any.
     posted_receives: Option<PostedReceives>,
-    /// No run is in progress, and the last one ended in order.
+    /// No run is in progress, and the last one closed its transport properly.
     closed: bool,
 }
 
 impl Links {
-    /// Connects all processes of `communicator`. Collective. `shared_memory` tells whether processes of one host use it.
+    /// Connects all processes of `communicator`. Collective. `shared_memory` allows shared memory within a host.
     pub(crate) fn connect(communicator: Communicator, shared_memory: bool) -> Result<Links, MpiError> {
         let (rank, ranks) = (communicator.rank(), communicator.size());
         let host = communicator.host()?;
@@ -95,7 +96,7 @@ impl Links {
         let registered = communicator.allgather(&[u8::from(Fences::register())])?;
         let fences =
             if registered.iter().all(|said| said[..] == [1]) { Fences::Sleeper } else { Fences::Both };
-        // The ring from process `from` of this host lies in its reader's segment, at the place of `from`.
+        // The ring from process `from` of this host is in its reader's segment, at the place of `from`.
         let ring = |window, from: u32, to| ring_of(window, to, from as usize * ring::footprint(lines), lines);
         let link = |other: u32| {
             if other == rank {
@@ -117,14 +118,14 @@ impl Links {
         Ok(Links { communicator, rank, peers, window, fences, posted_receives: batches, closed: true })
     }
 
-    /// The sleep state of the thread that drives the transport of this process, for processes of the same host to wake it.
+    /// The sleep state of the thread that drives the transport, so that processes of the same host can wake it.
     pub(crate) fn sleep_state(&self) -> Option<Box<dyn SharedSleepState>> {
         let (window, parts) = self.window.as_ref()?;
         let part = parts[self.rank as usize]?;
         Some(Box::new(ProcessSleepState { window: window.clone(), part, fences: self.fences }))
     }
 
-    /// True if no run is in progress, and the last one ended in order.
+    /// True if no run is in progress, and the last one closed its transport properly.
     pub(crate) fn are_closed(&self) -> bool {
         self.closed
     }
@@ -133,7 +134,7 @@ impl Links {
         &self.communicator
     }
 
-    /// Sends a batch that is no valid one.
+    /// Sends an invalid batch.
     #[cfg(test)]
     pub(super) fn send_noise(&self, to: u32) -> raw::Sending {
         let noise = Arc::new(vec![0xaau8; 64]);
@@ -149,13 +150,13 @@ impl Links {
     }
 }
 
-/// The ring in the segment of process `part`, which reads it, from word `at` on.
+/// The ring that begins at word `at` in the segment of process `part`, which reads it.
 fn ring_of(window: &Arc<SharedMemory>, part: u32, at: usize, lines: usize) -> Ring<Words> {
     let own = at + ring::LINE_WORDS;
     Ring::new(window.words(part, at..own), window.words(part, own..at + ring::footprint(lines)))
 }
 
-/// Rank 0 warns for all: which processes have no shared memory, and why.
+/// Warns, on rank 0, of processes without shared memory, with the reason.
 fn warn_of_no_memory(rank: u32, whys: &[Vec<u8>]) {
     let without = || (0u32..).zip(whys).filter(|(_, why)| !why.is_empty());
     if rank == 0
@@ -190,21 +191,21 @@ pub(crate) struct Mpi<'l, C: Codec> {
     links: &'l mut Links,
     codec: C,
     clock: Clock,
-    /// Freight that is not encoded yet, by peer, and its number of packets. Unencoded packets take no further memory, and no
-    /// time from messages. At the end of a run freight that is left is dropped.
+    /// Freight that is not encoded yet, by peer, and its number of packets. Encoding late saves memory, and takes no
+    /// time from messages. Freight that is left at the end of a run is dropped.
     freight: Vec<VecDeque<C::Packet>>,
     freight_waits: usize,
-    /// Number of polls so far, at the last message, and when freight was last polled.
+    /// Number of polls so far, at the last message, and at the last poll of freight.
     polls: u32,
     message_poll: u32,
     freight_poll: u32,
-    /// Peers with frames that are not published to their readers yet.
+    /// Peers with frames that their readers cannot see yet.
     unseen: Vec<u32>,
-    /// The last flush of these, where some go by MPI.
+    /// Time of the last flush of these frames, ns, if some go by MPI.
     flushed_ns: u64,
     /// Nothing was sent since the last poll.
     looked: bool,
-    /// Polls the peers fairly.
+    /// Chooses the peer to poll.
     turn: FairPoller,
     /// The peer whose freight is polled next.
     freights: usize,
@@ -240,7 +241,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         }
     }
 
-    /// Calls `add`, which adds a frame to a peer's batch, and ships the batch or notes that it is not shipped.
+    /// Calls `add`, which adds a frame to a peer's batch. Then ships the batch or notes that it has not left.
     #[inline]
     fn with_peer(
         &mut self,
@@ -253,7 +254,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         add(peer, &self.codec, now_ns, &links.communicator)?;
         self.transfers |= peer.has_transfers();
         self.waiting |= peer.has_queued();
-        // The first frame after a poll leaves at once; the next ones are batched.
+        // The first frame after a poll leaves at once; later frames are batched.
         if peer.departures.is_full() || (self.looked && !peer.departures.ages()) {
             self.looked = false;
             self.ship(to)?;
@@ -263,7 +264,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// Sends a batch if there is room for it, and wakes its receiver.
+    /// Sends a peer's batch if there is room for it, and wakes the peer.
     #[inline]
     fn ship(&mut self, to: u32) -> Result<(), MpiError> {
         let links = &mut *self.links;
@@ -275,8 +276,8 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// Ships the batches; those for MPI only if they are old or full, unless `all` is set. Where polls are rare all are
-    /// shipped: the next poll may come only after a long handler.
+    /// Ships the batches. Batches for MPI leave only if they are old or full, or if `all` is set. If polls are rare,
+    /// all batches leave, because the next poll may come only after a long handler.
     #[inline]
     fn flush(&mut self, all: bool) -> Result<(), MpiError> {
         if self.unseen.is_empty() {
@@ -301,13 +302,13 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// The peer for which freight is sent next, if some waits and there is room for it.
+    /// The peer to which freight is sent next, if freight waits for a peer that has room.
     #[inline]
     fn next_to_load(&self) -> Option<usize> {
         if self.freight_waits == 0 { None } else { self.most_to_load() }
     }
 
-    /// The peer with most freight to send, so that no peer is left with all of its freight at the end.
+    /// The peer with room for which most freight waits, so that no peer gets all of its freight at the end.
     #[inline(never)]
     fn most_to_load(&self) -> Option<usize> {
         let takes = |&to: &usize| self.links.peers[to].as_ref().is_some_and(Peer::takes_freight);
@@ -315,7 +316,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         (0..self.freight.len()).filter(waits).filter(takes).max_by_key(|&to| self.freight[to].len())
     }
 
-    /// Sends the next packet of freight. One at a time: it may be long, and messages may come meanwhile.
+    /// Sends one packet of freight. Only one, because it may be long and messages may arrive meanwhile.
     #[inline]
     fn load_freight(&mut self) -> Result<(), Failure> {
         self.next_to_load().map_or(Ok(()), |to| self.load_for(to))
@@ -336,7 +337,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         self.waiting || self.transfers || !self.unseen.is_empty()
     }
 
-    /// Does the work besides sending and receiving: retries, grants, and releasing the memory of complete sends.
+    /// Does the work besides sending and receiving: retries sends, takes credit, and releases memory of complete sends.
     fn make_progress(&mut self, all: bool) -> Result<bool, MpiError> {
         self.flush(all)?;
         if !self.waiting && !self.transfers {
@@ -354,7 +355,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(!self.waiting && !self.transfers && self.unseen.is_empty())
     }
 
-    /// Does this work for one peer.
+    /// Does the work of [`make_progress`](Self::make_progress) for one peer.
     fn make_peer_progress(&mut self, rank: u32, now_ns: u64) -> Result<(), MpiError> {
         let links = &mut *self.links;
         let Some(peer) = &mut links.peers[rank as usize] else { return Ok(()) };
@@ -396,8 +397,8 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// Gives the receiver the next packets of one peer. If there are none, or they are freight, a packet of freight is
-    /// sent: freight out is balanced with freight in.
+    /// Passes the next packets of one peer to the receiver. If there are none, or they are freight, sends a packet of
+    /// freight, so that outgoing freight is balanced with incoming freight.
     #[inline]
     fn next(&mut self, receiver: &mut dyn PacketHandler<C::Packet>) -> Result<PollOutcome, Failure> {
         if self.links.posted_receives.is_some() {
@@ -422,8 +423,8 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(PollOutcome::None)
     }
 
-    /// Gives the receiver a packet of freight, if one is complete, and sends one. Freight is polled in an order of its own:
-    /// a peer that sends without a pause must not hold up the freight of others.
+    /// Passes a complete packet of freight to the receiver, if there is one, and sends one. Freight has a separate
+    /// polling order, so that a peer that sends without a pause cannot delay the freight of others.
     #[inline(never)]
     fn poll_freight(
         &mut self,
@@ -449,7 +450,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(next)
     }
 
-    /// Gives the next packets of the peer whose turn it is, of `asked` peers that are polled.
+    /// Passes the next packets of the current peer to the receiver. This poll covers `asked` peers.
     #[inline]
     fn next_of(
         &mut self,
@@ -468,12 +469,12 @@ impl<'l, C: Codec> Mpi<'l, C> {
         match lane {
             Lane::Express => {
                 self.turn.packets_taken(packets, asked);
-                // Each packet counts as a poll, so a long row brings the next poll of freight closer.
+                // Each packet counts as a poll, so that many packets bring the next poll of freight closer.
                 self.polls = self.polls.wrapping_add(packets - 1);
                 self.message_poll = self.polls;
             }
             Lane::Freight => {
-                // A chunk takes long to receive; other peers may have packets by now.
+                // Receiving a chunk takes long, so other peers may have packets by now.
                 self.turn.advance(asked);
                 self.load_freight()?;
             }
@@ -486,7 +487,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         why.error(self.links.rank)
     }
 
-    /// One round of the end of a run; true once it is over. Packets that still come have no meaning any more, but are taken.
+    /// One round of closing; true once it is complete. Packets that still arrive are taken and dropped.
     fn close_round(&mut self) -> Result<bool, Failure> {
         let sent = self.make_progress(true)?;
         self.take_batches()?;
@@ -508,14 +509,14 @@ impl<'l, C: Codec> Mpi<'l, C> {
 /// The outcome of a poll.
 enum PollOutcome {
     None,
-    /// Something was taken, and there may be more.
+    /// Packets were taken, and there may be more.
     More,
-    /// The receiver wants no more now.
+    /// The receiver takes no more packets now.
     Enough,
 }
 
 impl PollOutcome {
-    /// Something was taken; `more` tells whether the receiver wants more.
+    /// The outcome after packets were taken; `more` tells whether the receiver takes more.
     fn behind_one(more: bool) -> PollOutcome {
         if more { PollOutcome::More } else { PollOutcome::Enough }
     }
@@ -589,7 +590,7 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
         self.transfers || self.freight_waits > 0
     }
 
-    /// Only processes of this host wake each other, and only for frames; MPI wakes no thread.
+    /// None if senders always wake this process. Only senders of this host do, for frames. MPI wakes no thread.
     fn nap(&mut self) -> Option<Duration> {
         let wakes = self.links.posted_receives.is_none() && !self.has_transfers();
         let nap = (NAP_MIN * (1 << self.naps.min(8))).min(NAP_MAX);
@@ -629,7 +630,7 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
                 _ => std::thread::sleep(NAP_MIN),
             }
         }
-        // Something of this run is left on the links, so they cannot be used for another.
+        // Data of this run is left on the links, so another run cannot use them.
         self.links.communicator.give_up();
     }
 }

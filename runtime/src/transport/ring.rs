@@ -1,7 +1,7 @@
-//! Shared-memory ring of cache lines: moves batches of frames from one process to another of the same host.
+//! A ring of cache lines in shared memory, which moves batches of frames from one process to another of the same host.
 //!
-//! One process writes, one reads, and MPI is not involved. Each line carries its own ready flag. So a short message moves a
-//! single cache line from one vCPU to another.
+//! One process writes and one reads, without calling MPI. Each line carries its own ready flag, so a short message
+//! moves a single cache line from one vCPU to another.
 //!
 //! ```text
 //! line    control word | 7 words of a batch
@@ -9,20 +9,19 @@
 //! batch   words, padded to whole lines
 //! ```
 //!
-//! 1. The writer writes the words of a line, then its control word (release), with the number of its lap around the ring.
-//! 2. A line is ready when its control word has the current lap of the reader (acquire). A control word of the lap before
-//!    means that the line is not ready, independent of its other words. The reader takes a batch when its last line is
-//!    ready: lines are written in order. So the reader never waits for a line that a stopped or killed process does not
-//!    write.
-//! 3. The writer stays less than a ring ahead of the *tail*, the number of lines that the reader reports as read (release,
-//!    acquire).
+//! 1. The writer writes the words of a line, and then its control word (release), with the number of its lap.
+//! 2. A line is ready when its control word has the current lap of the reader (acquire). A control word with the
+//!    previous lap means that the line is not ready, whatever its other words are. The reader takes a batch when the
+//!    last line of the batch is ready, because lines are written in order. So the reader never waits for a writer that
+//!    was stopped or killed.
+//! 3. The writer stays less than a ring ahead of the *tail*, the number of lines that the reader reports as read
+//!    (release, acquire).
 //! 4. All words are atomics. Only the orderings of control words and tail matter.
-//! 5. Beside the tail, each end reports its progress with the blocks that MPI carries, called runs here (see the
-//!    transport).
+//! 5. Beside the tail, each end reports how many of the blocks that MPI carries it has sent or received. This file
+//!    calls such blocks *runs*.
 //!
-//! A full ring is the back-pressure between processes of a host: the writer queues what does not fit.
-//!
-//! Loom tries every interleaving of both ends, with shorter lines.
+//! A full ring is the back-pressure between processes of a host: the writer queues frames that do not fit. Loom tests
+//! every interleaving of both ends, with shorter lines.
 
 use std::ops::Deref;
 
@@ -37,48 +36,48 @@ pub(crate) const LINE_WORDS: usize = 8;
 pub(crate) const LINE_WORDS: usize = 3;
 /// Words of a batch in each line.
 const PAYLOAD_WORDS: usize = LINE_WORDS - 1;
-/// The position of the lap in a control word.
+/// The position of the lap in a control word, bits.
 const LAP_SHIFT: u32 = 32;
-/// This bit of a lap is always set, so that no lap equals the zeroes of fresh memory. The other bits count.
+/// The bit of a lap that is always set, so that no lap equals the zeroes of new memory. The other bits count laps.
 const LAP_SET: u64 = 1 << (63 - LAP_SHIFT);
 
-/// The words of a ring's first line: its tail, the number of runs that its reader has received, and the number that have
-/// left its writer.
+/// The words of a ring's first line: the tail, the number of runs that the reader has received, and the number of runs
+/// that have left the writer.
 const TAIL: usize = 0;
 const RECEIVED: usize = 1;
 const LEFT: usize = 2;
 
-/// Words that a ring of `lines` lines takes in the shared memory: one more line holds the reports of its ends.
+/// Words of shared memory for a ring of `lines` lines. One more line holds the reports of both ends.
 #[cfg(feature = "mpi")]
 pub(crate) const fn footprint(lines: usize) -> usize {
     (lines + 1) * LINE_WORDS
 }
 
-/// A ring in words `W`, as either end sees it.
+/// A ring in words `W`, as both ends use it.
 pub(crate) struct Ring<W> {
     said: W,
     words: W,
-    /// Logarithm of its number of lines to base 2.
+    /// Base-2 logarithm of the number of lines.
     lines_log2: u32,
 }
 
 impl<W: Deref<Target = [AtomicU64]>> Ring<W> {
-    /// The ring in these words, which are 0 at first. `said` is the line for the progress reports of both ends. The
-    /// number of lines in `words` is a power of two.
+    /// The ring in these words, which must be 0 at first. `said` is the line for the progress reports of both ends. The
+    /// number of lines in `words` must be a power of two.
     pub(crate) fn new(said: W, words: W) -> Ring<W> {
         let lines = words.len() / LINE_WORDS;
         assert!(lines.is_power_of_two(), "places wrap by a mask");
         Ring { said, words, lines_log2: lines.trailing_zeros() }
     }
 
-    /// The line with this number since the start.
+    /// Line number `number`, counted since the start.
     #[inline]
     fn line(&self, number: u64) -> &[AtomicU64; LINE_WORDS] {
         let at = number as usize & ((1 << self.lines_log2) - 1);
         self.words.as_chunks().0.get(at).expect("places are masked")
     }
 
-    /// The lap in which that line is written, as its control word has it.
+    /// The lap in which line number `number` is written, as in its control word.
     #[inline]
     fn lap(&self, number: u64) -> u64 {
         (number >> self.lines_log2) & (LAP_SET - 1) | LAP_SET
@@ -88,7 +87,7 @@ impl<W: Deref<Target = [AtomicU64]>> Ring<W> {
         1 << self.lines_log2
     }
 
-    /// Stores a number of runs, if it has changed.
+    /// Stores a number of runs, if it differs.
     fn publish(&self, place: usize, runs: u64) {
         let word = &self.said[place];
         if word.load(Ordering::Relaxed) != runs {
@@ -101,7 +100,7 @@ impl<W: Deref<Target = [AtomicU64]>> Ring<W> {
 pub(crate) struct Writer<W> {
     ring: Ring<W>,
     written: u64,
-    /// As last read.
+    /// The tail as last read.
     tail: u64,
 }
 
@@ -134,7 +133,7 @@ impl<W: Deref<Target = [AtomicU64]>> Writer<W> {
         true
     }
 
-    /// Publishes how many runs have left: MPI does not need their memory any more.
+    /// Publishes the number of runs that have left, whose memory MPI has released.
     pub(crate) fn publish_sent(&self, runs: u64) {
         self.ring.publish(LEFT, runs);
     }
@@ -148,7 +147,7 @@ impl<W: Deref<Target = [AtomicU64]>> Writer<W> {
 /// The reading end.
 pub(crate) struct Reader<W> {
     ring: Ring<W>,
-    /// Lines read, and the number that was last published as the tail.
+    /// Number of lines read, and the last published tail.
     read: u64,
     published: u64,
 }
@@ -164,7 +163,7 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
         self.batch_words().is_some()
     }
 
-    /// Number of words in the next batch, once its last line is ready. None otherwise: the writer may be stopped, or dead.
+    /// Number of words in the next batch, if its last line is ready. Else none: the writer may be stopped or dead.
     #[inline]
     fn batch_words(&self) -> Option<usize> {
         let words = self.control(self.read)? as u32 as usize;
@@ -182,7 +181,7 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
         (control >> LAP_SHIFT == self.ring.lap(number)).then_some(control)
     }
 
-    /// Publishes how many runs have been received.
+    /// Publishes the number of runs that have been received.
     pub(crate) fn publish_received(&self, runs: u64) {
         self.ring.publish(RECEIVED, runs);
     }
@@ -192,7 +191,7 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
         self.ring.said[LEFT].load(Ordering::Relaxed)
     }
 
-    /// Appends the next batch. False if there is none.
+    /// Appends the next batch to `batch`. False if there is none.
     #[inline]
     pub(crate) fn read(&mut self, batch: &mut Vec<u8>) -> bool {
         let Some(words) = self.batch_words() else { return false };
@@ -200,7 +199,7 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
         let length = batch.len() + words * WORD;
         loop {
             let line = ring.line(self.read);
-            // All words of the line: copying those after the batch's end is cheaper than testing for it.
+            // Copies all words of the line: testing for the end of the batch would take longer.
             let load: [_; PAYLOAD_WORDS] =
                 std::array::from_fn(|word| line[1 + word].load(Ordering::Relaxed).to_ne_bytes());
             batch.extend_from_slice(load.as_flattened());
@@ -210,7 +209,7 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
             }
         }
         batch.truncate(length);
-        // Published rarely: the writer's read of the tail takes the cache line away from the reader.
+        // Rarely, because the writer's read of the tail takes the cache line away from the reader.
         if self.read - self.published >= ring.lines() / 4 {
             ring.said[TAIL].store(self.read, Ordering::Release);
             self.published = self.read;
@@ -219,7 +218,7 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
     }
 }
 
-/// Memory of this process.
+/// Memory of this process, for tests.
 #[cfg(test)]
 type Memory = std::sync::Arc<[AtomicU64]>;
 
@@ -254,7 +253,7 @@ mod tests {
         let batch = [7u8; 3 * PAYLOAD_WORDS * WORD];
         for number in [0, 3, 6] {
             assert!(writer.write(&batch));
-            // As if its writer had been stopped before the last line.
+            // As if the writer had been stopped before the last line.
             let last = &writer.ring.line(number + 2)[0];
             let control = last.swap(0, Ordering::Relaxed);
             assert_eq!(read(&mut reader), None);
@@ -293,7 +292,7 @@ mod loom_tests {
     use super::*;
     use loom::thread;
 
-    /// The batches have one line or two, and more in total than the ring: each arrives whole, once and in order.
+    /// The batches have one line or two, and exceed the ring in total. Each arrives whole, once and in order.
     #[test]
     fn loom_batches_come_whole_and_in_order_around_a_ring_that_is_full() {
         const BATCHES: u8 = 3;

@@ -1,5 +1,5 @@
-//! A rank's transport in a simulation. Sent packets lie here until the simulation takes them. Arrived packets lie here
-//! until the rank takes them.
+//! The transport of a rank in a simulation. Two queues hold packets: sent packets until the simulation takes them, and
+//! arrived packets until the rank takes them.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -10,13 +10,13 @@ use super::{OpenRanks, PacketHandler, Transport};
 use crate::error::Error;
 use crate::ids::Rank;
 
-/// The rank's end.
+/// The end that the rank uses.
 pub(crate) struct SimTransport<P> {
     mail: SimEndpoint<P>,
     nap: Option<Duration>,
 }
 
-/// The simulation's end.
+/// The end that the simulation uses.
 pub(crate) struct SimEndpoint<P>(Rc<RefCell<SimQueues<P>>>);
 
 struct SimQueues<P> {
@@ -25,7 +25,7 @@ struct SimQueues<P> {
 }
 
 impl<P> SimTransport<P> {
-    /// Both ends. A rank that has to nap is not woken for arrivals.
+    /// Both ends. If `nap` is set, arrivals do not wake the rank.
     pub(crate) fn connect(nap: Option<Duration>) -> (SimTransport<P>, SimEndpoint<P>) {
         let mail = Rc::new(RefCell::new(SimQueues { sent: Vec::new(), arrived: VecDeque::new() }));
         (SimTransport { mail: SimEndpoint(mail.clone()), nap }, SimEndpoint(mail))
@@ -38,7 +38,7 @@ impl<P> SimEndpoint<P> {
         std::mem::take(&mut self.0.borrow_mut().sent)
     }
 
-    /// A packet for the rank has arrived.
+    /// Puts a packet into the queue of arrived packets.
     pub(crate) fn arrives(&self, from: Rank, packet: P) {
         self.0.borrow_mut().arrived.push_back((from, packet));
     }

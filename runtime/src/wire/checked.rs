@@ -1,9 +1,9 @@
-//! Decoding checks the length of a string against the bytes that are there, before memory is allocated.
+//! Checks the length of each string against the available bytes before memory is allocated for it.
 //!
-//! bincode allocates as many bytes as the length of an owned string says, and reads them afterwards: eight wrong bytes ask for
-//! 2^60 bytes, which panics or ends the process. It checks the length of a borrowed string first. [`Checked`] therefore asks
-//! for all strings and byte buffers borrowed, and the visitor copies what its type owns. (Serde expects that of a visitor: one
-//! with `visit_string` has `visit_str`.) Collections reserve memory for at most 2^20 elements that have not arrived.
+//! For an owned string, bincode allocates the length that it reads first: eight wrong bytes request 2^60 bytes, which
+//! panics or ends the process. For a borrowed string, bincode checks the length. [`Checked`] therefore decodes all
+//! strings and byte buffers as borrowed, and the visitor copies them if its type owns them. (Serde expects a visitor
+//! with `visit_string` to have `visit_str`.) Collections reserve memory for at most 2^20 elements in advance.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 
-/// Number of elements that a collection may reserve memory for before they have arrived.
+/// Maximum number of elements for which a collection reserves memory before they have arrived.
 const HINT_MAX: usize = 1 << 20;
 
-/// Wraps each role in serde's decoding of a value (deserializer, visitor, access, seed), so that all strings inside are checked.
-/// Decoded, it holds the value.
+/// Wraps each role in serde's decoding of a value (deserializer, visitor, access, seed), so that all strings in the
+/// value are checked. After decoding, holds the value.
 pub(super) struct Checked<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Checked<T> {
@@ -34,7 +34,7 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Checked<S> {
     }
 }
 
-/// Methods of a deserializer that read a value without others inside. The second name is the method of the wrapped one.
+/// Methods that read a value without others inside. The second name is the method of the wrapped deserializer.
 macro_rules! flat {
     ($($method:ident as $read:ident,)*) => { $(
         #[inline]
@@ -44,7 +44,7 @@ macro_rules! flat {
     )* };
 }
 
-/// Methods of a deserializer that read a value with others inside.
+/// Methods that read a value with others inside.
 macro_rules! nested {
     ($($method:ident($($name:ident: $type:ty),*),)*) => { $(
         #[inline]
@@ -234,7 +234,7 @@ mod tests {
         Struct { names: Vec<Name>, by_name: BTreeMap<String, (i64, String)> },
     }
 
-    /// Bytes that are owned, as of a crate that serialises them so.
+    /// Owned bytes, as a crate may serialise them.
     #[derive(PartialEq, Debug)]
     struct Owned(Vec<u8>);
 
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(decode::<Owned>(&bytes).expect("it decodes"), owned);
     }
 
-    /// A message with the length `length` before three bytes is an error, wherever the string or the bytes stand in it.
+    /// A message with `length` before three bytes is an error, wherever the string or the bytes are in the message.
     fn length_is_checked<T: Serialize + DeserializeOwned>(value: &T, length: u64) {
         let mut bytes = Vec::new();
         encode_message_into(value, &mut bytes).expect("it encodes");
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_length_beyond_the_bytes_asks_for_no_memory() {
-        // More than a process can have, and more than a vector can.
+        // More than a process can allocate, and more than a vector can hold.
         for length in [1 << 45, u64::MAX] {
             let text = || "abc".to_owned();
             length_is_checked(&text(), length);

@@ -1,4 +1,4 @@
-//! Packets as bytes, and back. Each shape of program supplies a codec, so that transports need not know the packets.
+//! Encodes and decodes packets. Each shape of program supplies a [`Codec`] to the transports.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -11,11 +11,11 @@ use super::{WireError, decode, encode_into};
 use crate::error::Error;
 use crate::ids::Rank;
 
-/// Most packets are shorter.
+/// Initial capacity for an encoded packet, bytes. Most packets are shorter.
 const USUAL_BYTES: usize = 256;
 
-/// The result of encoding a packet: the attachments that travel beside its bytes, if there are any. Of one that fails, a
-/// part may stand in the bytes.
+/// The result of encoding a packet: the attachments that travel beside its bytes, if there are any. After an error, the
+/// bytes may have part of the packet.
 pub(crate) type Encoded = Result<Option<Vec<Attachment>>, Error>;
 
 /// Encodes and decodes the packets of one rank. Long runs of numbers travel beside the bytes (see
@@ -23,20 +23,20 @@ pub(crate) type Encoded = Result<Option<Vec<Attachment>>, Error>;
 pub(crate) trait Codec {
     type Packet;
 
-    /// Appends the packet to `bytes`, after which it is of no use.
+    /// Appends the encoded packet to `bytes`. The packet must not be used afterwards.
     fn encode(&self, packet: &mut Self::Packet, bytes: &mut Vec<u8>) -> Encoded;
 
-    /// Tells whether a packet is *freight*: it may be long, and later packets need not wait for it. A transport may let
-    /// them arrive first.
+    /// Tells whether a packet is *freight*: it may be long, and later packets need not wait for it. A transport may
+    /// deliver later packets before freight.
     #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "ranks of one process move packets whole"))]
     fn is_freight(_packet: &Self::Packet) -> bool {
         false
     }
 
-    /// Decodes a packet. `blocks` came beside it, in order.
+    /// Decodes a packet. `blocks` came beside its bytes, in order.
     fn decode(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Self::Packet, Error>;
 
-    /// Encodes and decodes the packet, as on the way to another process.
+    /// Encodes and decodes the packet, as if it went to another process.
     #[inline(never)]
     fn round_trip(&self, mut packet: Self::Packet) -> Result<Self::Packet, Error> {
         let mut bytes = Vec::with_capacity(USUAL_BYTES);
@@ -45,7 +45,7 @@ pub(crate) trait Codec {
     }
 }
 
-/// Packets as serde writes them.
+/// Encodes packets by their serde implementation.
 pub(crate) struct SerdeCodec<P> {
     rank: Rank,
     packets: PhantomData<fn() -> P>,

@@ -1,4 +1,4 @@
-//! Whole trees of ranks, small ones and a large one.
+//! Tests of whole trees of ranks, small and large.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::*;
 
-/// All ranks of a tree, in this process or in one of their own.
+/// All ranks of a tree, in this process except for one that may be a separate process.
 struct Grown {
     here: BTreeMap<u32, Here>,
     away: Option<Process>,
@@ -60,7 +60,7 @@ fn a_dead_rank_of_a_tree_is_reported_to_every_rank_once() {
     }
 }
 
-/// All orders of the numbers below `count`.
+/// All permutations of the numbers below `count`.
 fn orders(count: u32) -> Vec<Vec<u32>> {
     let Some(last) = count.checked_sub(1) else { return vec![Vec::new()] };
     let places =
@@ -123,7 +123,7 @@ fn the_children_of_an_inner_rank_that_cannot_reach_its_parent_are_not_watched() 
     assert!(Here::start(tree, 2, Some(&to_inner), None).is_err());
 }
 
-/// Accepted connections of the listeners at these ports, by port, as the kernel lists them.
+/// Number of accepted connections of the listeners at these ports, by port, from the kernel's list.
 fn let_in(ports: &BTreeSet<u16>) -> BTreeMap<u16, u32> {
     let mut counts = BTreeMap::new();
     for list in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
@@ -146,7 +146,7 @@ fn no_rank_of_a_large_job_holds_more_sockets_than_its_children_and_one() {
     let (ranks, fan_out) = if files >= 4_000 { (600, 24) } else { (100, 9) };
     let grown = Grown::all_here(Tree { ranks, fan_out });
     let ports = grown.invitations.values().map(|invitation| invitation.port).collect();
-    // A child that was accepted late, on a busy machine, has connected by another address too: that connection soon ends.
+    // On a busy machine, a child accepted late has also connected by another address. That connection ends soon.
     let mut counts = (0..PATIENCE.as_millis() / 50).map(|_| {
         thread::sleep(Duration::from_millis(50));
         let_in(&ports)

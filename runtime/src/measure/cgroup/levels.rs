@@ -1,4 +1,4 @@
-//! The groups of one controller from the own one upwards, and the values in their files.
+//! Finds the control groups of a process for one controller, up to the root, and reads the values in their files.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -10,7 +10,7 @@ pub(super) enum Version {
     Two,
 }
 
-/// A group and all above it, innermost first.
+/// A group and all groups above it, innermost first.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Levels {
     pub(super) version: Version,
@@ -18,10 +18,10 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// The levels of a process or thread by its `/proc/.../cgroup` and `/proc/.../mountinfo`; none if the hierarchy of
-    /// the controller is not mounted.
+    /// The levels of a process or thread, from its `/proc/.../cgroup` and `/proc/.../mountinfo`. None if the hierarchy
+    /// of the controller is not mounted.
     ///
-    /// A controller is in one hierarchy: in the one of version 2 only if it has none of its own.
+    /// A controller is in a hierarchy of version 1 if it has one, otherwise in that of version 2.
     pub(super) fn of(controller: &str, membership: &str, mountinfo: &str) -> Option<Levels> {
         let of_version = |version| {
             let group = membership.lines().find_map(|line| own_path(line, version, controller))?;
@@ -31,7 +31,7 @@ impl Levels {
         of_version(Version::One).or_else(|| of_version(Version::Two))
     }
 
-    /// The tightest of all levels.
+    /// The tightest quota of all levels.
     pub(super) fn quota(&self, read: Read<'_>) -> Option<Quota> {
         let file = |folder: &Path, name: &str| read(&folder.join(name));
         let of_level = |folder: &PathBuf| {
@@ -46,15 +46,14 @@ impl Levels {
         self.folders.iter().filter_map(of_level).min_by(|one, other| one.vcpus.total_cmp(&other.vcpus))
     }
 
-    /// Time that a quota of any level has kept threads from running, ns. Time throttled by two levels at once counts
-    /// twice.
+    /// Time for which quotas of all levels stopped threads, ns. Time throttled by two levels at once counts twice.
     pub(super) fn throttled_ns(&self, read: Read<'_>) -> u64 {
         let stats = self.folders.iter().filter_map(|folder| read(&folder.join("cpu.stat")));
         stats.filter_map(|stat| parse_throttled(&stat)).sum()
     }
 
-    /// Bytes of memory that all levels still allow; none where there is no limit. Files that were read and can be forgotten
-    /// do not count as used.
+    /// Bytes of memory that all levels still allow; none without a limit. Inactive pages of files do not count as used,
+    /// because the kernel can drop them.
     pub(super) fn memory(&self, read: Read<'_>) -> Option<u64> {
         let (limit, usage, cached) = match self.version {
             Version::One => ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -70,7 +69,7 @@ impl Levels {
     }
 }
 
-/// The group in a line `id:controllers:path` of `/proc/.../cgroup`, if it is of that hierarchy.
+/// The group in a line `id:controllers:path` of `/proc/.../cgroup`, if the line is of the controller's hierarchy.
 fn own_path<'l>(line: &'l str, version: Version, controller: &str) -> Option<&'l str> {
     let (id, rest) = line.split_once(':')?;
     let (controllers, path) = rest.split_once(':')?;
@@ -83,13 +82,13 @@ fn own_path<'l>(line: &'l str, version: Version, controller: &str) -> Option<&'l
 
 /// The mount of a hierarchy.
 struct Mount<'l> {
-    /// The group that is seen as its root.
+    /// The group at the root of the mount.
     root: &'l Path,
     point: &'l Path,
 }
 
 impl<'l> Mount<'l> {
-    /// A line `id parent device root point options [tags] - type source super-options`, if it is of that hierarchy.
+    /// Parses a line `id parent device root point options [tags] - type source super-options` of the hierarchy.
     fn parse(line: &'l str, version: Version, controller: &str) -> Option<Mount<'l>> {
         let (place, kind) = line.split_once(" - ")?;
         let mut kind = kind.split(' ');
@@ -102,22 +101,22 @@ impl<'l> Mount<'l> {
         is_it.then_some(Mount { root: Path::new(place.next()?), point: Path::new(place.next()?) })
     }
 
-    /// `group` and all above it that can be seen; the root alone if it lies outside, as seen from another namespace.
+    /// The visible levels from `group` up. Only the root, if `group` is outside of it as seen from another namespace.
     fn levels(&self, group: &Path) -> Vec<PathBuf> {
         let inside = |path: &&Path| path.components().all(|part| part != Component::ParentDir);
         let below = group.strip_prefix(self.root).ok().filter(inside).unwrap_or(Path::new(""));
-        // The last ancestor of a relative path is the empty one: the mount point itself.
+        // The last ancestor of a relative path is the empty path, which is the mount point.
         below.ancestors().map(|level| self.point.join(level)).collect()
     }
 }
 
-/// `max 100000` for no quota, else `50000 100000`.
+/// Parses `max 100000`, which is no quota, or `50000 100000`.
 fn parse_max(max: &str) -> Option<f64> {
     let (quota_us, period_us) = max.split_once(' ')?;
     ratio(quota_us, period_us)
 }
 
-/// The quota in vCPUs: the time allowed over the period. `-1` is no quota.
+/// The quota in vCPUs: the allowed time over the period. `-1` is no quota.
 fn ratio(quota_us: &str, period_us: &str) -> Option<f64> {
     let [quota_us, period_us] = [quota_us, period_us].map(|text| text.trim().parse::<u64>().ok());
     let (quota_us, period_us) = (quota_us?, period_us.filter(|&period_us| period_us > 0)?);

@@ -8,7 +8,7 @@ const MOUNTS_1: &str = "\
 ";
 const MOUNTS_2: &str = "30 25 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
 
-/// A machine by its files.
+/// A machine given by its files.
 fn files<'f>(files: &'f [(&'f str, &'f str)]) -> impl Fn(&Path) -> Option<String> + 'f {
     |path| files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| (*text).to_owned())
 }
@@ -38,7 +38,7 @@ fn a_container_sees_its_own_group_as_the_root() {
     let mounted = "32 31 0:29 /docker/c1 /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu\n";
     let inside = folders("4:cpu:/docker/c1/job\n", mounted).1;
     assert_eq!(inside, ["/sys/fs/cgroup/cpu/job", "/sys/fs/cgroup/cpu/"]);
-    // In a namespace where the groups above have no name, or where the mount of another container is seen.
+    // In a namespace where the groups above have no name, or where the mount of another container is visible.
     for outside in ["4:cpu:/../c2\n", "4:cpu:/docker/c10\n"] {
         assert_eq!(folders(outside, mounted).1, ["/sys/fs/cgroup/cpu/"]);
     }

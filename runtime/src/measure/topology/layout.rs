@@ -1,31 +1,30 @@
-//! The place of each vCPU in its machine: physical core, last-level cache, NUMA domain.
+//! Finds the position of each vCPU in its machine: physical core, last-level cache, NUMA domain.
 //!
 //! | source | when |
 //! |---|---|
 //! | hwloc | with the feature `hwloc`, unless it fails |
 //! | `/sys/devices/system` | on Linux |
-//! | none | elsewhere, or in a container without it: as if all vCPUs were alike |
+//! | none | otherwise: all vCPUs count as separate cores with one cache |
 //!
-//! A core is named by its lowest vCPU that is online, a cache likewise, a NUMA domain by the number the kernel gave it.
-//! So the names mean the same to all processes of a host, independent of their affinity masks and their source. Nothing
-//! here decides which worker is bound to which vCPU.
+//! A core or a cache is named by its lowest online vCPU, and a NUMA domain by its number in the kernel. So names are
+//! the same in all processes of a host, independent of their affinity masks and of the source.
 
 use serde::{Deserialize, Serialize};
 
-/// One vCPU and what it shares with others. Two vCPUs share a core, a cache or a domain if the fields are equal.
+/// One vCPU and what it shares with others. Two vCPUs share a core, cache or domain if these fields are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Vcpu {
-    /// Its number in affinity masks.
+    /// The number in affinity masks.
     pub(crate) number: u32,
-    /// Its physical core: hyperthread siblings have the same.
+    /// The physical core, which hyperthread siblings share.
     pub(crate) core: u32,
-    /// Its cache of the highest level; the same for all where none is known.
+    /// The cache of the highest level; the same for all vCPUs if no cache is known.
     pub(crate) cache: u32,
-    /// Its NUMA domain.
+    /// The NUMA domain.
     pub(crate) numa: u32,
 }
 
-/// The places of these vCPUs, in the order given. Takes 70 us per vCPU by `/sys`, and some milliseconds by hwloc.
+/// The positions of these vCPUs, in the same order. Takes 70 us per vCPU by `/sys`, and some milliseconds by hwloc.
 pub(crate) fn layout(allowed: &[usize]) -> Vec<Vcpu> {
     #[cfg(feature = "hwloc")]
     match hwloc::layout(allowed) {
@@ -35,7 +34,7 @@ pub(crate) fn layout(allowed: &[usize]) -> Vec<Vcpu> {
     sys_layout(allowed, &read_sys).unwrap_or_else(|| flat(allowed))
 }
 
-/// As if every vCPU were a core of its own and all shared the rest.
+/// A layout in which every vCPU is a separate core and all share one cache and one domain.
 fn flat(allowed: &[usize]) -> Vec<Vcpu> {
     let alike = |&vcpu: &usize| Vcpu { number: vcpu as u32, core: vcpu as u32, cache: 0, numa: 0 };
     allowed.iter().map(alike).collect()
@@ -46,9 +45,9 @@ fn read_sys(path: &str) -> Option<String> {
     std::fs::read_to_string(format!("/sys/devices/system/{path}")).ok()
 }
 
-/// The layout from the files that `read` finds; none if it finds no cores.
+/// The layout from the files that `read` returns; none if they list no cores.
 ///
-/// Many virtual machines do not report caches, and kernels without NUMA do not report domains. Then all vCPUs share one.
+/// Many virtual machines report no caches, and kernels without NUMA report no domains. All vCPUs then share one.
 fn sys_layout(allowed: &[usize], read: &dyn Fn(&str) -> Option<String>) -> Option<Vec<Vcpu>> {
     let domains = domains(read).unwrap_or_default();
     let vcpu = |&number: &usize| {
@@ -67,14 +66,14 @@ fn sys_layout(allowed: &[usize], read: &dyn Fn(&str) -> Option<String>) -> Optio
 
 type Ranges = Vec<std::ops::RangeInclusive<u32>>;
 
-/// The NUMA domains with their vCPUs. Domains that are memory only have none.
+/// The NUMA domains with their vCPUs. Domains with memory only have no vCPUs.
 fn domains(read: &dyn Fn(&str) -> Option<String>) -> Option<Vec<(u32, Ranges)>> {
     let online = parse_ranges(&read("node/online")?)?;
     let members = |domain| Some((domain, parse_ranges(&read(&format!("node/node{domain}/cpulist"))?)?));
     online.into_iter().flatten().map(members).collect()
 }
 
-/// The cache of the highest level that a vCPU has, by its lowest vCPU.
+/// The cache of the highest level of a vCPU, named by the lowest vCPU that shares it.
 fn last_cache(vcpu: u32, read: &dyn Fn(&str) -> Option<String>) -> Option<u32> {
     let level = |index: u32| {
         let level: u32 = read(&format!("cpu/cpu{vcpu}/cache/index{index}/level"))?.trim().parse().ok()?;
@@ -84,12 +83,12 @@ fn last_cache(vcpu: u32, read: &dyn Fn(&str) -> Option<String>) -> Option<u32> {
     lowest(&read(&format!("cpu/cpu{vcpu}/cache/index{index}/shared_cpu_list"))?)
 }
 
-/// The kernel's lists are ascending, so their lowest number comes first.
+/// The lowest number of a list, which is the first, because the kernel's lists are ascending.
 fn lowest(list: &str) -> Option<u32> {
     Some(*parse_ranges(list)?.first()?.start())
 }
 
-/// A list as the kernel writes it, such as `0-3,8`; an empty one has no ranges.
+/// Parses a list of the kernel, such as `0-3,8`. An empty list has no ranges.
 fn parse_ranges(list: &str) -> Option<Ranges> {
     let range = |range: &str| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -107,9 +106,9 @@ mod hwloc {
 
     use super::Vcpu;
 
-    /// The layout by hwloc, or the reason why it does not describe this machine.
+    /// The layout by hwloc, or the reason why hwloc does not describe this machine.
     pub(super) fn layout(allowed: &[usize]) -> Result<Vec<Vcpu>, String> {
-        // Includes vCPUs that a cgroup forbids: without them two processes would name one core differently.
+        // Includes vCPUs that a cgroup forbids, so that all processes name a core by the same vCPU.
         let builder = Topology::builder().with_flags(BuildFlags::INCLUDE_DISALLOWED);
         let topology = builder.map_err(|why| why.to_string())?.build().map_err(|why| why.to_string())?;
         if !topology.is_this_system() {
@@ -142,7 +141,7 @@ mod hwloc {
 mod tests {
     use super::*;
 
-    /// Two domains, each one core with two hyperthreads and a cache; vCPUs 2 and 3 are the second hyperthreads.
+    /// Two domains with one core and one cache each; vCPUs 2 and 3 are the second hyperthreads.
     fn two_domains(path: &str) -> Option<String> {
         let text = match path {
             "node/online" => "0-1\n",

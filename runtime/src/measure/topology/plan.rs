@@ -1,20 +1,19 @@
-//! The plan of workers on vCPUs: takes the resources of each rank, returns the workers of all ranks and their vCPUs.
-//! Pure.
+//! Plans the number of workers per rank and the vCPU of each worker, from the resources of all ranks. A pure function.
 //!
-//! Ranks whose affinity masks overlap form a *group*; groups know nothing of each other.
+//! Ranks whose affinity masks overlap form a *group*. Groups are independent of each other.
 //!
-//! 1. A rank that the launcher bound (`mpirun --bind-to`) overlaps with no other: it is a group of its own and keeps to
-//!    its mask.
-//! 2. A group's vCPUs are ordered by domain, cache, core and number. Each rank takes the next ones in this order. So the
-//!    workers of a rank are neighbours, and so are consecutive ranks.
-//! 3. Where a group has a physical core for every worker, hyperthread siblings stay idle.
-//! 4. A rank skips vCPUs to stay within one cache, or else one domain, if enough are left for the ranks that follow.
-//! 5. A default number of workers is at most what a CPU quota keeps busy. Where a quota allows less than all workers can
-//!    use, they must not spin: another worker could have used that time.
-//! 6. The operating system places a group that has too few vCPUs for its workers: no worker of it is pinned. Its workers
-//!    share vCPUs, so they must not spin.
+//! 1. A rank that the launcher bound (`mpirun --bind-to`) overlaps with no other rank. It forms a group alone, and
+//!    stays within its mask.
+//! 2. A group's vCPUs are ordered by domain, cache, core and number. Each rank takes the next vCPUs in this order, so
+//!    the workers of a rank and of consecutive ranks are neighbours.
+//! 3. If a group has a physical core for every worker, hyperthread siblings stay idle.
+//! 4. A rank skips vCPUs to stay within one cache, or else one domain, if enough vCPUs are left for later ranks.
+//! 5. A default number of workers is at most what a CPU quota can keep busy. If a quota allows less time than all
+//!    workers can use, they must not spin, because another worker could use that time.
+//! 6. If a group has fewer vCPUs than workers, none of its workers is pinned, and the operating system places them.
+//!    They share vCPUs, so they must not spin.
 //!
-//! The number of ranks is not decided here, nor the capacity of a rank with more workers.
+//! The plan decides neither the number of ranks nor the capacity of a rank with more workers.
 
 mod display;
 
@@ -27,32 +26,32 @@ use crate::error::Error;
 use crate::measure::cgroup::{Quota, vcpus_within};
 pub(crate) use display::compact;
 
-/// The rule by which workers are bound to vCPUs.
+/// Whether workers are bound to vCPUs.
 ///
 /// ```
 /// assert_eq!(caribou::config::Pin::default(), caribou::config::Pin::Auto);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pin {
-    /// If there is a vCPU for every worker.
+    /// Binds workers if there is a vCPU for every worker.
     #[default]
     Auto,
-    /// Like `Auto`, but it is an error if there is not.
+    /// Like `Auto`, but an error if there is not.
     On,
-    /// Never.
+    /// Never binds workers.
     Off,
 }
 
 /// The vCPUs that a rank may use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RankResources {
-    /// The name of its host: ranks with the same one share its vCPUs.
+    /// The name of the host. Ranks of the same host share its vCPUs.
     pub(crate) host: String,
-    /// The vCPUs that its process may use, in ascending number.
+    /// The vCPUs that the process may use, in ascending order.
     pub(crate) vcpus: Vec<Vcpu>,
-    /// The CPU time that its process may use.
+    /// The CPU quota of the process.
     pub(crate) quota: Option<Quota>,
-    /// The workers asked for; none for one a physical core.
+    /// The requested number of workers; none for one per physical core.
     pub(crate) workers: Option<u32>,
 }
 
@@ -63,9 +62,9 @@ pub(crate) struct Plan {
     pub(crate) hosts: Vec<String>,
     /// One entry per rank, in rank order.
     pub(crate) placements: Vec<RankPlacement>,
-    /// vCPUs of the groups that are crowded.
+    /// Number of vCPUs of crowded groups (groups with fewer vCPUs than workers).
     oversubscribed_vcpus: usize,
-    /// vCPUs' worth of CPU time that quotas allow the ranks that have one, together.
+    /// The sum of the quotas of ranks, in vCPUs; none if no rank has one.
     quota: Option<f64>,
 }
 
@@ -76,18 +75,18 @@ pub(crate) struct RankPlacement {
     pub(crate) host: u32,
     /// Number of workers of the rank; at least one.
     pub(crate) workers: u32,
-    /// The vCPU of each worker; none where they are not pinned.
+    /// The vCPU of each worker; none if they are not pinned.
     pub(crate) vcpus: Option<Vec<usize>>,
-    /// Workers share vCPUs with other workers.
+    /// True if workers share vCPUs with other workers.
     pub(crate) oversubscribed: bool,
-    /// True if another worker may need the time that an idle one spins away: of a vCPU that they share, or of a quota.
+    /// True if another worker may need the time for which an idle worker spins, on a shared vCPU or of a shared quota.
     pub(crate) avoid_spinning: bool,
 }
 
-/// Places the workers of all ranks. Depends on its arguments only, so that every rank can make the same plan.
+/// Places the workers of all ranks. The result depends on the arguments only, so that every rank makes the same plan.
 ///
-/// Takes O(n log n) time, where n is the length of all [`RankResources::vcpus`] together; a group whose masks differ takes
-/// O(ranks x vCPUs) of its own.
+/// Takes O(n log n) time, where n is the total length of all [`RankResources::vcpus`]. A group whose masks differ takes
+/// O(ranks x vCPUs).
 ///
 /// # Errors
 /// [`Error::Config`] with `Pin::On` if a group is crowded.
@@ -130,20 +129,20 @@ impl Plan {
         self.placements.iter().map(|seats| seats.workers).collect()
     }
 
-    /// Number of workers that share a vCPU, where any do; else 1.
+    /// Number of workers per vCPU in crowded groups, rounded up; 1 if no group is crowded.
     pub(crate) fn crowding(&self) -> u32 {
         let crowded = self.placements.iter().filter(|placement| placement.oversubscribed);
         let workers: u32 = crowded.map(|placement| placement.workers).sum();
         workers.div_ceil((self.oversubscribed_vcpus as u32).max(1)).max(1)
     }
 
-    /// Tells whether every worker has a vCPU to itself.
+    /// Tells whether every worker has a vCPU for itself.
     pub(crate) fn is_pinned(&self) -> bool {
         self.placements.iter().all(|seats| seats.vcpus.is_some())
     }
 }
 
-/// The hosts in the order of their first ranks, and for each rank the position of its own.
+/// The hosts in the order of their first ranks, and for each rank the position of its host.
 fn number_hosts(places: &[RankResources]) -> (Vec<String>, Vec<u32>) {
     let (mut hosts, mut host_of) = (Vec::new(), Vec::with_capacity(places.len()));
     let mut numbers = LiteMap::new_vec();
@@ -159,16 +158,16 @@ fn number_hosts(places: &[RankResources]) -> (Vec<String>, Vec<u32>) {
 
 /// Ranks that share vCPUs.
 struct Group<'p> {
-    /// In rank order.
+    /// The ranks, in rank order.
     members: Vec<Member<'p>>,
-    /// All that the members may use, in the order in which it is handed out.
+    /// All vCPUs that the members may use, in the order in which they are assigned.
     vcpus: Vec<Vcpu>,
 }
 
 struct Member<'p> {
     rank: usize,
     place: &'p RankResources,
-    /// Its part of its quota.
+    /// The rank's part of the quota of its control group.
     quota: Option<f64>,
     workers: u32,
 }
@@ -201,7 +200,7 @@ fn groups<'p>(places: &'p [RankResources], host_of: &[u32]) -> Vec<Group<'p>> {
     groups
 }
 
-/// The quota of each rank: ranks of one control group of a host share its quota evenly.
+/// The quota of each rank: ranks of one control group share its quota evenly.
 fn quotas(places: &[RankResources], host_of: &[u32]) -> Vec<Option<f64>> {
     let mut members = LiteMap::<(u32, &str), u32>::new();
     for (place, &host) in places.iter().zip(host_of) {
@@ -235,9 +234,9 @@ impl DisjointSets {
 }
 
 impl Group<'_> {
-    /// Brings the vCPUs into order, and gives workers to members that did not ask for a number.
+    /// Sorts the vCPUs, and chooses the number of workers of members without a requested number.
     ///
-    /// They divide the cores that the others leave evenly: a core more for some ranks would make ranks unequal.
+    /// These members divide the remaining cores evenly: one core more for some ranks would make ranks unequal.
     fn choose_worker_counts(&mut self) {
         self.vcpus.sort_unstable_by_key(|vcpu| (vcpu.numa, vcpu.cache, vcpu.core, vcpu.number));
         let asked: u64 = self.members.iter().map(|member| u64::from(member.place.workers.unwrap_or(0))).sum();
@@ -254,7 +253,7 @@ impl Group<'_> {
         self.members.iter().map(|member| u64::from(member.workers)).sum()
     }
 
-    /// vCPUs' worth of CPU time that all members together may use; none if one has no quota.
+    /// The sum of the members' quotas, in vCPUs; none if a member has no quota.
     fn quota(&self) -> Option<f64> {
         self.members.iter().map(|member| member.quota).sum()
     }
@@ -271,14 +270,13 @@ impl Group<'_> {
         roomy.or_else(|| self.map_workers_on(&self.vcpus))
     }
 
-    /// Hands out `vcpus`, which are in order and enough, block by block.
+    /// Assigns `vcpus`, which are sorted and at least as many as workers, to members block by block.
     ///
-    /// Ranks with the smallest masks choose first. If masks contain each other or are the same, this finds vCPUs for all
-    /// workers whenever there are enough. Masks that overlap in other ways come from no launcher, and may end up crowded.
+    /// Ranks with the smallest masks choose first. If masks contain each other or are equal, this finds vCPUs for all
+    /// workers whenever there are enough. Masks that overlap otherwise come from no launcher, and may be crowded.
     fn map_workers_on(&self, vcpus: &[Vcpu]) -> Option<Vec<Vec<usize>>> {
         let alike = self.members.iter().all(|member| member.place.vcpus == self.members[0].place.vcpus);
-        // Number of vCPUs that may be skipped. With different masks it is not known which rank will need the skipped
-        // vCPUs.
+        // Number of vCPUs that may be skipped. If masks differ, none: another rank may need any of them.
         let mut spare = if alike { vcpus.len() - self.workers() as usize } else { 0 };
         let mut taken = vec![false; vcpus.len()];
         let mut blocks = vec![Vec::new(); self.members.len()];
@@ -318,7 +316,7 @@ impl RankResources {
     }
 }
 
-/// Number of the open vCPUs to pass over so that the next `workers` lie in one cache, or else in one domain.
+/// Number of open vCPUs to skip so that the next `workers` vCPUs are in one cache, or else in one domain.
 fn skipped(open: &[usize], vcpus: &[Vcpu], workers: usize, spare: usize) -> usize {
     let starts = || 0..=spare.min(open.len() - workers);
     let ends = |start: usize| (vcpus[open[start]], vcpus[open[start + workers - 1]]);

@@ -1,4 +1,4 @@
-//! The instance metadata service of Amazon EC2, version 2: each request has a token, which ages.
+//! The client of the instance metadata service of Amazon EC2, version 2. Each request has a token, which expires.
 //!
 //! See "Spot Instance interruption notices" and "EC2 instance rebalance recommendations" in the user guide of EC2.
 
@@ -12,7 +12,7 @@ use super::{Event, Service, is_plain};
 const TOKEN: &str = "/latest/api/token";
 const INSTANCE_ACTION: &str = "/latest/meta-data/spot/instance-action";
 const REBALANCE: &str = "/latest/meta-data/events/recommendations/rebalance";
-/// How long a token is valid, s: the longest time that the service allows.
+/// Validity of a token, s: the longest time that the service allows.
 const TOKEN_TTL_S: &str = "21600";
 
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(super) struct Aws {
     has_advised: bool,
 }
 
-/// The action of the service on the machine, and its time.
+/// What the service announces to do with the machine, and when.
 #[derive(Deserialize)]
 struct InstanceAction {
     action: String,
@@ -54,7 +54,7 @@ impl Service for Aws {
 }
 
 impl Aws {
-    /// The resource at this path; none if there is none.
+    /// The resource at this path; none if it does not exist.
     fn read(&mut self, path: &str, http: &Http) -> Result<Option<String>, String> {
         let mut answer = self.read_with_token(path, http)?;
         if answer.status == 401 {

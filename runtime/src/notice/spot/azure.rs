@@ -1,7 +1,7 @@
-//! The instance metadata service of Azure: events that it has scheduled for the machines of a group, by their names.
+//! The client of the instance metadata service of Azure, which lists events scheduled for a group of named machines.
 //!
-//! See "Azure Metadata Service: Scheduled Events for Linux VMs". The first request of a machine switches the service on, which
-//! may take two minutes, and fails meanwhile.
+//! See "Azure Metadata Service: Scheduled Events for Linux VMs". The first request of a machine switches the service
+//! on. That may take two minutes, during which requests fail.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::{Event, Service, is_plain};
 
 const EVENTS: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 const NAME: &str = "/metadata/instance/compute/name?api-version=2021-02-01&format=text";
-/// Events that destroy the memory of the machine.
+/// Types of events that destroy the memory of the machine.
 const FATAL: [&str; 4] = ["Preempt", "Terminate", "Redeploy", "Reboot"];
 
 #[derive(Default)]
 pub(super) struct Azure {
-    /// The name of this machine, once it is known.
+    /// The name of this machine, after it was read.
     name: Option<String>,
 }
 
@@ -34,7 +34,7 @@ struct Scheduled {
     event_type: String,
     #[serde(default)]
     resources: Vec<String>,
-    /// Empty once the event has begun.
+    /// Empty after the event has begun.
     #[serde(default)]
     not_before: String,
 }

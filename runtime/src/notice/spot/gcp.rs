@@ -1,4 +1,4 @@
-//! The metadata server of Google Compute Engine.
+//! The client of the metadata server of Google Compute Engine.
 //!
 //! See "Spot VMs" and "About VM metadata" in the documentation of Compute Engine.
 
@@ -8,7 +8,7 @@ use super::http::Http;
 use super::{Event, Service};
 
 const PREEMPTED: &str = "/computeMetadata/v1/instance/preempted";
-/// In each request, and in each answer.
+/// The header of each request, and of each answer.
 const FLAVOR: (&str, &str) = ("Metadata-Flavor", "Google");
 
 pub(super) struct Gcp;

@@ -1,4 +1,4 @@
-//! Requests to a metadata service, each bounded in time and bytes.
+//! Sends requests to a metadata service, each limited in time and bytes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use ureq::{Agent, Body};
 
 use super::Stop;
 
-/// The address at which each cloud answers its machines.
+/// The address of the metadata service in each cloud.
 const ADDRESS: &str = "169.254.169.254";
-/// Longest answer: the events of a machine take some hundred bytes each.
+/// Maximum length of an answer, bytes. Each event of a machine takes some hundred bytes.
 const BYTES_MAX: u64 = 64 << 10;
 
-/// The time of each part of a request; together about a second. With one limit for the whole request, `ureq` would look
-/// up the address in a thread that is never joined.
+/// Maximum time of each part of a request, together about 1 s. With a single limit for the whole request, `ureq` would
+/// look up the address in a thread that is never joined.
 const CONNECT_MAX: Duration = Duration::from_millis(300);
 const SEND_MAX: Duration = Duration::from_millis(100);
 const ANSWER_MAX: Duration = Duration::from_millis(400);
 const BODY_MAX: Duration = Duration::from_millis(200);
 
-/// Asks one service.
+/// A client of one service.
 pub(super) struct Http {
     agent: Agent,
     /// The URL without the path.
@@ -40,7 +40,7 @@ pub(super) struct Answer {
 type Headers<'h> = &'h [(&'h str, &'h str)];
 
 impl Http {
-    /// Asks at this address, by default at the one of the clouds, until the run stops.
+    /// A client of the service at this address, by default the clouds' address. Sends no requests after `stop`.
     pub(super) fn new(address: Option<SocketAddr>, stop: Arc<Stop>) -> Http {
         let config = Agent::config_builder()
             .timeout_connect(Some(CONNECT_MAX))
@@ -48,7 +48,7 @@ impl Http {
             .timeout_send_body(Some(SEND_MAX))
             .timeout_recv_response(Some(ANSWER_MAX))
             .timeout_recv_body(Some(BODY_MAX))
-            // A proxy would ask for its own machine.
+            // A proxy would forward to the service of its own machine.
             .proxy(None)
             .http_status_as_error(false)
             .max_redirects(0)
@@ -70,7 +70,7 @@ impl Http {
         self.ask(path, || request.send_empty())
     }
 
-    /// The error names the request and the reason why there is no answer.
+    /// Sends a request. The error has the request and the reason why there is no answer.
     fn ask(
         &self,
         path: &str,

@@ -1,4 +1,4 @@
-//! The clients of the services against a server on this machine, with real and with impossible answers.
+//! Tests of the clients of metadata services, against a server on this machine with valid and invalid answers.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,16 +13,16 @@ const EVENTS: &str = r#"{"DocumentIncarnation": 1, "Events": [
     {"EventId": "2", "EventType": "Preempt", "Resources": ["other"], "NotBefore": "Sun, 29 Nov 2026 09:00:00 GMT"},
     {"EventId": "3", "EventType": "Preempt", "Resources": ["other", "Own"], "NotBefore": "Sun, 29 Nov 2026 10:00:00 GMT"}]}"#;
 
-/// The action of the server on a connection.
+/// What the server does on a connection.
 enum Reply {
     Whole(Vec<u8>),
-    /// A byte every 50 ms.
+    /// One byte every 50 ms.
     Slow(Vec<u8>),
-    /// Nothing, until the client closes.
+    /// No byte, until the client closes the connection.
     Never,
 }
 
-/// A server on this machine. It ends when it is dropped.
+/// A server on this machine, which stops when dropped.
 struct Server {
     address: SocketAddr,
     ends: Arc<AtomicBool>,
@@ -62,7 +62,7 @@ impl Drop for Server {
     }
 }
 
-/// The head of a request, as much as comes in time.
+/// The head of a request, as far as it arrives in time.
 fn head(stream: &mut TcpStream) -> String {
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     let mut head = Vec::new();
@@ -75,7 +75,7 @@ fn head(stream: &mut TcpStream) -> String {
 
 fn send(stream: &mut TcpStream, reply: Reply) {
     match reply {
-        // The client may have closed.
+        // The client may have closed the connection.
         Reply::Whole(bytes) => drop(stream.write_all(&bytes)),
         Reply::Slow(bytes) => {
             for byte in bytes {
@@ -89,7 +89,7 @@ fn send(stream: &mut TcpStream, reply: Reply) {
     }
 }
 
-/// An answer as all three services would give it.
+/// An answer that all three services could give.
 fn answer(status: u16, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status} x\r\nMetadata-Flavor: Google\r\nContent-Length: {length}\r\n\r\n{body}")
@@ -100,13 +100,13 @@ fn whole(status: u16, body: &str) -> Reply {
     Reply::Whole(answer(status, body))
 }
 
-/// The answer to the first poll that is one: a busy machine may take longer than a service may.
+/// The answer to the first successful poll: a busy machine may take longer than the time limit of a request.
 fn polled(service: &mut dyn Service, http: &Http) -> Option<Event> {
     let mut answers = (0..50).map(|_| service.poll(http));
     answers.find_map(Result::ok).expect("the server answers")
 }
 
-/// The result of the first poll, and of a later one in which the machine is taken back.
+/// The result of the first poll, and of a later poll, when the machine is taken back.
 fn taken_back_later(cloud: Cloud, reply: fn(request: &str, later: bool) -> Reply) -> (Option<Event>, String) {
     let later = Arc::new(AtomicBool::new(false));
     let is_later = later.clone();
@@ -219,7 +219,7 @@ fn what_no_service_would_say_is_never_a_notice() {
         b"\0\xff\x1b[2J".to_vec(),
         b"HTTP/1.1 200 OK\r\n".to_vec(),
         format!("HTTP/1.1 200 OK\r\nX: {long}\r\n\r\nTRUE").into_bytes(),
-        // Without Google's header, the notice is from another server.
+        // Without Google's header, so the answer is from another server.
         b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nTRUE".to_vec(),
         b"HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nContent-Length: 9\r\n\r\nTRUE".to_vec(),
         b"HTTP/1.1 302 OK\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n".to_vec(),
@@ -249,13 +249,16 @@ fn what_no_service_would_say_is_never_a_notice() {
 
 #[test]
 fn a_service_that_takes_too_long_gives_no_notice() {
-    assert_no_notice(Cloud::Aws, "slow", answer(200, ACTION), Reply::Slow);
-    assert_no_notice(Cloud::Gcp, "slow", answer(200, "TRUE"), Reply::Slow);
-    assert_no_notice(Cloud::Azure, "slow", answer(200, EVENTS), Reply::Slow);
-    Cloud::ALL.into_iter().for_each(|cloud| assert_no_notice(cloud, "silent", Vec::new(), |_| Reply::Never));
+    let slow = [(Cloud::Aws, ACTION), (Cloud::Gcp, "TRUE"), (Cloud::Azure, EVENTS)];
+    thread::scope(|scope| {
+        for (cloud, body) in slow {
+            scope.spawn(move || assert_no_notice(cloud, "slow", answer(200, body), Reply::Slow));
+            scope.spawn(move || assert_no_notice(cloud, "silent", Vec::new(), |_| Reply::Never));
+        }
+    });
 }
 
-/// There is no notice if all answers are these bytes, or only the ones that could be a notice.
+/// Asserts that there is no notice if all answers are these bytes, or only those answers that could be a notice.
 fn assert_no_notice(cloud: Cloud, what: &str, bytes: Vec<u8>, reply: fn(Vec<u8>) -> Reply) {
     let reply_to = move |head: &str, is_all: bool| match head {
         _ if head.starts_with("PUT") && !is_all => whole(200, "secret"),

@@ -1,19 +1,19 @@
-//! Accumulators: the trait, and types that merge as a sum, part by part or as a collection.
+//! The trait of accumulators, and its implementations for sums, collections, tuples and slices.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// A result that the iterations of a pool add up to.
+/// A value in which the iterations of a pool collect their results.
 ///
-/// Each worker has one. At the end they are merged: first within a rank, in the order of its workers, then across ranks.
-/// The assignment of iterations to workers depends on the run. So a reproducible result needs a merge that is associative
-/// and commutative (integers; floating-point sums differ in their last bits). Merged sums of integers saturate, as in
-/// [`Reducer::Sum`](crate::Reducer::Sum); the program itself adds within an iteration.
+/// Each worker has an accumulator. At the end they are merged, first within a rank, in the order of its workers, and
+/// then across ranks. Which worker executes an iteration depends on the run. A reproducible result therefore needs a
+/// merge that is associative and commutative. (Integer sums are; floating-point sums differ in their last bits.) Merged
+/// sums of integers saturate, as in [`Reducer::Sum`](crate::Reducer::Sum). Within a worker the program itself adds.
 ///
 /// | type | merge | cost of a merge |
 /// |---|---|---|
 /// | `u64`, `i64`, `f64` | the sum, which saturates for integers | O(1) |
-/// | tuples of up to eight, arrays `[A; N]` of up to 32 | each part by itself | the sum over the parts |
+/// | tuples of up to eight, arrays `[A; N]` of up to 32 | each part separately | the sum over the parts |
 /// | `Vec<A>`, `Box<[A]>` | element by element; see there for different lengths | the sum over the elements |
 /// | [`Min`](crate::pools::Min), [`Max`](crate::pools::Max) | the smallest, the largest value | O(1) |
 /// | [`Smallest`](crate::pools::Smallest), [`Largest`](crate::pools::Largest) | the k smallest, the k largest values | O(k) |
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 /// | [`Collected`] | all values, one after the other | O(values of the other) |
 /// | `()` | nothing | none |
 ///
-/// They nest: `(u64, Max<f64>, Vec<Histogram>)` is an accumulator. Your own type implements the trait:
+/// Accumulators nest: `(u64, Max<f64>, Vec<Histogram>)` is an accumulator. Your own type can implement the trait:
 ///
 /// ```
 /// use caribou::pools::Accumulator;
@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!((hits.inside, hits.all), (4, 5));
 /// ```
 ///
-/// Parts of other ranks come encoded: a field that serde skips is lost. A single rank encodes nothing.
+/// Values of other ranks are encoded, so a field that serde skips is lost. A single rank encodes nothing.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say how two of it are merged",
     note = "to collect results use `Collected<T>`, to add them `u64`, `i64` or `f64`, to add them element by element `Vec` or \
@@ -50,35 +50,35 @@ pub trait Accumulator: Serialize + DeserializeOwned + Send + 'static {
     fn merge(&mut self, other: Self);
 }
 
-/// Their sum, which saturates.
+/// Merges to the sum, which saturates.
 impl Accumulator for u64 {
     fn merge(&mut self, other: u64) {
         *self = self.saturating_add(other);
     }
 }
 
-/// Their sum.
+/// Merges to the sum.
 impl Accumulator for f64 {
     fn merge(&mut self, other: f64) {
         *self += other;
     }
 }
 
-/// Their sum, which saturates.
+/// Merges to the sum, which saturates.
 impl Accumulator for i64 {
     fn merge(&mut self, other: i64) {
         *self = self.saturating_add(other);
     }
 }
 
-/// No result: the iterations have their effect elsewhere.
+/// No result, for iterations that have their effect elsewhere.
 impl Accumulator for () {
     fn merge(&mut self, (): ()) {}
 }
 
 macro_rules! tuples {
     ($(($($part:ident $place:tt),+))+) => {$(
-        /// Each part by itself.
+        /// Merges each part separately.
         impl<$($part: Accumulator),+> Accumulator for ($($part,)+) {
             fn merge(&mut self, other: Self) {
                 $(self.$place.merge(other.$place);)+
@@ -97,7 +97,7 @@ tuples! {
     (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7)
 }
 
-/// Element by element.
+/// Merges element by element.
 impl<A: Accumulator, const N: usize> Accumulator for [A; N]
 where
     [A; N]: Serialize + DeserializeOwned,
@@ -107,7 +107,7 @@ where
     }
 }
 
-/// Element by element, all of one length. See `Vec` where workers have different lengths.
+/// Merges element by element; all slices must have the same length. `Vec` allows different lengths.
 ///
 /// ```
 /// use caribou::{Config, pool};
@@ -119,7 +119,7 @@ where
 /// ```
 ///
 /// # Panics
-/// If they are not of the same length.
+/// If the slices have different lengths.
 impl<A: Accumulator> Accumulator for Box<[A]> {
     fn merge(&mut self, other: Box<[A]>) {
         let (ours, theirs) = (self.len(), other.len());
@@ -128,8 +128,8 @@ impl<A: Accumulator> Accumulator for Box<[A]> {
     }
 }
 
-/// Element by element. The result is as long as the longest: an element that only one of them has stays as it is. So
-/// workers may begin with an empty one that grows as needed. To put values one after the other, use [`Collected`].
+/// Merges element by element. The result is as long as the longest vector. An element that only one vector has stays as
+/// it is, so workers may begin with an empty vector that grows as needed. To concatenate values, use [`Collected`].
 ///
 /// ```
 /// use caribou::{Config, pool};
@@ -156,7 +156,7 @@ fn merge_elements<A: Accumulator>(mine: &mut [A], others: impl IntoIterator<Item
     mine.iter_mut().zip(others).for_each(|(mine, other)| mine.merge(other));
 }
 
-/// The values that the iterations have found, in no particular order.
+/// All values that the iterations have found, in no particular order.
 ///
 /// ```
 /// use caribou::pools::Collected;
@@ -171,7 +171,7 @@ fn merge_elements<A: Accumulator>(mine: &mut [A], others: impl IntoIterator<Item
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collected<T>(
-    /// All of it.
+    /// The values.
     pub Vec<T>,
 );
 

@@ -1,9 +1,9 @@
-//! The smallest and largest values that the iterations of a pool have found: one of them, or k.
+//! Accumulators of the smallest and largest values that the iterations of a pool find: one value, or k values.
 //!
-//! [`Min`] and [`Smallest`] are [`Max`] and [`Largest`] of reversed values. All four ask only for `PartialOrd`, so that floats
-//! do without a wrapper. A value that is not comparable with itself (a NaN, and a tuple that holds one) is left out, as
-//! `f64::max` does. Among the others the order must be total, as it is for numbers, strings and their tuples. Then the
-//! result (by `==`) does not depend on how values are spread over workers and ranks.
+//! [`Min`] and [`Smallest`] are [`Max`] and [`Largest`] of reversed values. All four require only `PartialOrd`, so that
+//! floats need no wrapper. A value that is not comparable with itself (a NaN, or a tuple with a NaN) is ignored, as by
+//! `f64::max`. All other values must have a total order, as numbers, strings and their tuples do. The result (by `==`)
+//! then does not depend on how values are spread over workers and ranks.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::accumulator::Accumulator;
 
-/// The largest value, in the unit of the values. Adding one and merging take O(1).
+/// The largest value. Adding a value and merging take O(1).
 ///
-/// To know which iteration had it, put the index beside it: of two tuples with the same first part, the one with the larger
-/// second part is larger. With `Reverse(index)` the first of equal iterations wins.
+/// To find the iteration with the value, add a tuple of the value and the index. Of two tuples with the same first
+/// part, the tuple with the larger second part is larger. With `Reverse(index)` the first of several iterations wins.
 ///
 /// ```
 /// use std::cmp::Reverse;
@@ -34,7 +34,7 @@ use super::accumulator::Accumulator;
 /// # Ok::<(), caribou::Error>(())
 /// ```
 ///
-/// A NaN is left out, and 0.0 and -0.0 are equal, as for `f64::max`; a tuple that holds a NaN is left out as well.
+/// A NaN, or a tuple with a NaN, is ignored, and 0.0 equals -0.0, as for `f64::max`.
 ///
 /// ```
 /// let mut max = caribou::pools::Max::default();
@@ -47,14 +47,14 @@ use super::accumulator::Accumulator;
 pub struct Max<T>(Option<T>);
 
 impl<T: PartialOrd> Max<T> {
-    /// Takes note of a value.
+    /// Adds a value.
     pub fn add(&mut self, value: T) {
         if is_ordered(&value) && self.0.as_ref().is_none_or(|max| value > *max) {
             self.0 = Some(value);
         }
     }
 
-    /// The largest; `None` if none was added.
+    /// The largest value; `None` if no value was added.
     #[must_use]
     pub fn value(&self) -> Option<&T> {
         self.0.as_ref()
@@ -73,8 +73,8 @@ impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator 
     }
 }
 
-/// The smallest value, in the unit of the values. Adding one and merging take O(1). The rules of [`Max`] on indices and
-/// NaN hold here too; of two tuples with the same first part, the one with the smaller second part is smaller.
+/// The smallest value. Adding a value and merging take O(1). The rules of [`Max`] on indices and NaN apply. Of two
+/// tuples with the same first part, the tuple with the smaller second part is smaller.
 ///
 /// ```
 /// use caribou::pools::Min;
@@ -93,12 +93,12 @@ impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator 
 pub struct Min<T>(Max<Reverse<T>>);
 
 impl<T: PartialOrd> Min<T> {
-    /// Takes note of a value.
+    /// Adds a value.
     pub fn add(&mut self, value: T) {
         self.0.add(Reverse(value));
     }
 
-    /// The smallest; `None` if none was added.
+    /// The smallest value; `None` if no value was added.
     #[must_use]
     pub fn value(&self) -> Option<&T> {
         self.0.value().map(|Reverse(value)| value)
@@ -117,10 +117,10 @@ impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator 
     }
 }
 
-/// The k largest values, in the unit of the values, or all where there are fewer. Equal values are all kept.
+/// The k largest values, or all if there are fewer. Equal values are all kept.
 ///
-/// A value below the k largest costs one comparison, any other O(k). Of n values in random order about k ln(n / k) are
-/// among the k largest when they come. Merging takes O(k). The rules of [`Max`] on indices and NaN hold here too.
+/// A value below the k largest costs one comparison, any other value O(k). Of n values in random order, about k ln(n /
+/// k) are among the k largest when they are added. Merging takes O(k). The rules of [`Max`] on indices and NaN apply.
 ///
 /// ```
 /// use caribou::pools::Largest;
@@ -135,22 +135,22 @@ impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator 
 /// All workers need the same k.
 ///
 /// # Panics
-/// If two with different k are merged: the one with the smaller k has dropped values that the result needs.
+/// If two with different k are merged, because the one with the smaller k has dropped values that the result needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Largest<T> {
     k: usize,
-    /// The largest first.
+    /// In descending order.
     values: Vec<T>,
 }
 
 impl<T: PartialOrd> Largest<T> {
-    /// Keeps the `k` largest.
+    /// An empty accumulator that keeps the `k` largest values.
     #[must_use]
     pub fn new(k: usize) -> Self {
         Self { k, values: Vec::new() }
     }
 
-    /// Takes note of a value.
+    /// Adds a value.
     pub fn add(&mut self, value: T) {
         let is_full = self.values.len() >= self.k;
         if !is_ordered(&value) || is_full && self.values.last().is_none_or(|last| value <= *last) {
@@ -161,12 +161,12 @@ impl<T: PartialOrd> Largest<T> {
         self.values.truncate(self.k);
     }
 
-    /// The values kept, largest first.
+    /// The kept values, largest first.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &T> {
         self.values.iter()
     }
 
-    /// The values kept, largest first.
+    /// The kept values, largest first.
     #[must_use]
     pub fn into_vec(self) -> Vec<T> {
         self.values
@@ -177,14 +177,13 @@ impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator 
     fn merge(&mut self, other: Self) {
         assert_eq!(self.k, other.k, "the k best are kept of all workers, so all need the same k");
         self.values.extend(other.values);
-        // Both parts are in order, which a stable sort makes use of.
+        // A stable sort is fast here, because both parts are sorted.
         self.values.sort_by(|a, b| b.partial_cmp(a).unwrap_or(Ordering::Equal));
         self.values.truncate(self.k);
     }
 }
 
-/// The k smallest values, in the unit of the values, or all where there are fewer. Costs, equal values, NaN and different k
-/// are as for [`Largest`].
+/// The k smallest values, or all if there are fewer. Costs and rules on equal values, NaN and k are as in [`Largest`].
 ///
 /// ```
 /// use caribou::pools::Smallest;
@@ -199,23 +198,23 @@ impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator 
 pub struct Smallest<T>(Largest<Reverse<T>>);
 
 impl<T: PartialOrd> Smallest<T> {
-    /// Keeps the `k` smallest.
+    /// An empty accumulator that keeps the `k` smallest values.
     #[must_use]
     pub fn new(k: usize) -> Self {
         Self(Largest::new(k))
     }
 
-    /// Takes note of a value.
+    /// Adds a value.
     pub fn add(&mut self, value: T) {
         self.0.add(Reverse(value));
     }
 
-    /// The values kept, smallest first.
+    /// The kept values, smallest first.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &T> {
         self.0.values().map(|Reverse(value)| value)
     }
 
-    /// The values kept, smallest first.
+    /// The kept values, smallest first.
     #[must_use]
     pub fn into_vec(self) -> Vec<T> {
         self.0.into_vec().into_iter().map(|Reverse(value)| value).collect()
@@ -228,7 +227,7 @@ impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator 
     }
 }
 
-/// A NaN is not, and neither is a tuple that holds one.
+/// False for a NaN, and for a tuple with a NaN.
 fn is_ordered<T: PartialOrd>(value: &T) -> bool {
     value.partial_cmp(value).is_some()
 }

@@ -1,4 +1,4 @@
-//! Counts of values by size, in bins of equal width.
+//! An accumulator that counts values in bins of equal width.
 
 use std::ops::Range;
 
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::accumulator::Accumulator;
 
-/// A histogram with bins of equal width over a range, in the unit of the values. Values below the range, values from its
-/// upper end on, and NaN are counted apart: no value is lost.
+/// A histogram with bins of equal width over a range of values. Values below the range, values from its upper end on,
+/// and NaN are counted separately, so that no value is lost.
 ///
-/// A bin has its lower edge and not its upper one. Adding a value takes O(1), merging O(bins). Counts are exact in any
-/// order. For bins of equal ratio add the logarithm.
+/// A bin includes its lower edge and excludes its upper edge. Adding a value takes O(1), merging takes O(bins). Counts
+/// are exact in any order. For bins of equal ratio, add the logarithm.
 ///
 /// ```
 /// use caribou::pools::Histogram;
@@ -41,11 +41,11 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// An empty one of `bins` bins, which divide `range` equally.
+    /// An empty histogram of `bins` bins, which divide `range` equally.
     ///
     /// # Panics
-    /// If there are no bins. If the range is empty, not finite or wider than the largest `f64`. If `f64` has too few
-    /// numbers in the range for the bins.
+    /// If there are no bins. If the range is empty, not finite or wider than the largest `f64`. If the bins are
+    /// narrower than the difference of neighbouring `f64` numbers.
     #[must_use]
     pub fn new(range: Range<f64>, bins: usize) -> Self {
         let extent = range.end - range.start;
@@ -83,7 +83,7 @@ impl Histogram {
         let last = self.counts.len() - 1;
         let place = (value - self.range.start) / (self.range.end - self.range.start);
         let bin = ((place * self.counts.len() as f64) as usize).min(last);
-        // The quotient is rounded, the edges decide.
+        // The quotient is rounded, so it is compared with the edges.
         if value < self.edge(bin) {
             bin - 1
         } else if bin < last && value >= self.edge(bin + 1) {
@@ -109,10 +109,10 @@ impl Histogram {
         &self.counts
     }
 
-    /// The values that count for a bin.
+    /// The lower and upper edge of a bin.
     ///
     /// # Panics
-    /// If there is no such bin.
+    /// If the bin does not exist.
     #[must_use]
     pub fn edges(&self, bin: usize) -> Range<f64> {
         assert!(bin < self.counts.len(), "bin {bin} of a histogram of {}", self.counts.len());
@@ -145,10 +145,10 @@ impl Histogram {
     }
 }
 
-/// Bin by bin.
+/// Adds the counts bin by bin.
 ///
 /// # Panics
-/// If they differ in range or number of bins.
+/// If the histograms differ in range or number of bins.
 impl Accumulator for Histogram {
     fn merge(&mut self, other: Self) {
         let same = self.range == other.range && self.counts.len() == other.counts.len();

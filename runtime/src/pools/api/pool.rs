@@ -1,4 +1,4 @@
-//! Pools: independent iterations, spread over the workers of all ranks. How they run is in `pools/run.rs`.
+//! The interface of pools: independent iterations, spread over the workers of all ranks. `pools/run.rs` runs them.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -31,12 +31,12 @@ use crate::wire::{self, WireError};
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Every worker of every rank stops after its current range; the pool ends with the result so far.
+    /// Makes every worker of every rank stop after its current range. The pool ends with the result so far.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Tells whether it was cancelled.
+    /// Tells whether [`cancel`](Self::cancel) was called.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -57,8 +57,8 @@ pub struct PoolOutcome<A> {
     pub report: PoolReport,
 }
 
-/// A pool about to run. Each index counts exactly once in its result; see [`pool`](crate::pool) for the policies that may
-/// execute an iteration twice.
+/// A pool that is ready to run. Each index counts exactly once in its result. [`pool`](crate::pool) names the policies
+/// that may execute an iteration twice.
 ///
 /// ```
 /// use caribou::{Config, Pool};
@@ -87,11 +87,11 @@ pub struct Pool<'p> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolProgress {
-    /// Iterations executed on all ranks, as far as is known.
+    /// Number of iterations executed on all ranks, as far as reported.
     pub done: u64,
-    /// Iterations in all.
+    /// Number of iterations of the pool.
     pub iterations: u64,
-    /// Since the run began, ns.
+    /// Time since the run began, ns.
     pub elapsed_ns: u64,
 }
 
@@ -106,30 +106,30 @@ impl<'p> Pool<'p> {
         Pool { config, iterations, cost_hint: None, cancel: None, progress: None }
     }
 
-    /// Hints at the rough cost of one iteration: the first ranges are of a sensible size then.
+    /// Sets the approximate cost of one iteration, so that the first ranges have a suitable size.
     #[must_use]
     pub fn cost_hint(mut self, cost: Duration) -> Pool<'p> {
         self.cost_hint = Some(cost).filter(|cost| !cost.is_zero());
         self
     }
 
-    /// The pool stops when `cancel` is called.
+    /// Makes the pool stop when `cancel` is called.
     #[must_use]
     pub fn cancelled_by(mut self, cancel: &Cancel) -> Pool<'p> {
         self.cancel = Some(cancel.clone());
         self
     }
 
-    /// Calls `tell` with the progress of all ranks, at most once per `every` and at the end, in every process. Either all
-    /// processes set it or none. The thread that communicates with other ranks calls `tell`, and the other ranks wait
-    /// meanwhile.
+    /// Calls `tell` with the progress of all ranks, at most once per `every` and at the end, in every process. All
+    /// processes must set this, or none. The thread that communicates with other ranks calls `tell`, and the other
+    /// ranks wait meanwhile.
     #[must_use]
     pub fn on_progress(mut self, every: Duration, tell: impl Fn(PoolProgress) + Sync + 'p) -> Pool<'p> {
         self.progress = Some(ProgressCallback { every, tell: Box::new(tell) });
         self
     }
 
-    /// The facts that policies are told, for this number of iterations.
+    /// What policies get to know about the pool, with this number of iterations.
     pub(crate) fn facts(&self, iterations: u64, workers: Vec<u32>) -> lb_strategies::pool::Pool {
         let mut facts = lb_strategies::pool::Pool::new(iterations, workers);
         facts.cost_hint = self.cost_hint.map(ns_of);
@@ -137,19 +137,19 @@ impl<'p> Pool<'p> {
     }
 }
 
-/// Least interval between two reports of progress, ns.
+/// Minimum interval between two reports of progress, ns.
 const PROGRESS_MIN_NS: u64 = 1_000_000;
 
 fn ns_of(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The user's functions: here their types are erased.
+/// The functions of the user, with their types; [`PoolWork`] erases the types.
 pub(crate) struct Work<'p, A, I, B> {
     pool: &'p Pool<'p>,
     init: I,
     body: B,
-    /// In a restarted pool the iterations that are left, once its checkpoint was read.
+    /// The iterations that are left in a restarted pool, after its checkpoint was read.
     undone: OnceLock<Undone>,
     restored: Mutex<Option<Restored>>,
     accumulates: PhantomData<fn() -> A>,
@@ -161,7 +161,7 @@ impl<'p, A, I, B> Work<'p, A, I, B> {
         Work { pool, init, body, undone, restored, accumulates: PhantomData }
     }
 
-    /// The pool is restarted: these iterations count, with their accumulated value in the process of rank 0.
+    /// Restarts the pool: the iterations `done` count as executed. The process of rank 0 has their accumulated value.
     pub(crate) fn go_on_from(
         &self,
         done: Vec<Range<u64>>,

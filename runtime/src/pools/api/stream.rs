@@ -1,4 +1,4 @@
-//! Random numbers for iterations: a stream of its own for each, so that results do not depend on which worker ran which.
+//! Random numbers for iterations, with a stream for each, so that results do not depend on the assignment to workers.
 
 use std::convert::Infallible;
 
@@ -16,9 +16,9 @@ use rand_pcg::Pcg64Mcg;
 #[derive(Clone, Debug)]
 pub struct Stream(Pcg64Mcg);
 
-/// The random numbers of an iteration: always the same for the same two numbers. Making one takes a few ns.
+/// The random numbers of an iteration, which depend on the two arguments only. Creating a stream takes a few ns.
 ///
-/// The generator is PCG XSL 128/64 (MCG); it starts at `seed` and `iteration`, mixed by SplitMix64, so that streams of
+/// The generator is PCG XSL 128/64 (MCG). Its state is `seed` and `iteration`, mixed by SplitMix64, so that streams of
 /// neighbouring iterations are independent.
 #[must_use]
 pub fn stream(seed: u64, iteration: u64) -> Stream {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn first_draws_of_neighbours_look_random() {
-        // Of 64 bits, each is set in about half of the streams, and differs from its neighbour's in half.
+        // Each of 64 bits is set in about half of the streams, and differs between neighbours in half.
         let draws: Vec<u64> = (0..4096).map(|iteration| stream(1, iteration).next_u64()).collect();
         for bit in 0..64 {
             let set = draws.iter().filter(|draw| *draw >> bit & 1 == 1).count();

@@ -1,15 +1,15 @@
-//! The image of a worker of a pool in a checkpoint.
+//! The results of a worker of a pool, as a checkpoint saves them.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// The work that a worker has done.
+/// The results of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WorkerImage {
-    /// The indices of the iterations that are in it, in any order.
+    /// The indices of the iterations whose results are in `accumulated`, in any order.
     pub(crate) done: Vec<Range<u64>>,
-    /// Its accumulated value, encoded.
+    /// The accumulated value, encoded.
     #[serde(with = "crate::wire::bulk")]
     pub(crate) accumulated: Vec<u8>,
 }

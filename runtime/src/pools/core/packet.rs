@@ -1,13 +1,12 @@
-//! Packets between the ranks of a pool, with the parts of the result.
+//! The packets between the ranks of a pool.
 //!
 //! # The end of a run
-//! 1. A worker that is released hands in its accumulated value. Once all workers have and the machine has ended, the rank
-//!    has its *part*. All ranks but rank 0 send it there.
-//! 2. When rank 0 has all parts, it checks that every iteration was executed once, and merges the parts in the order of the
-//!    ranks.
-//! 3. Rank 0 sends the *result* to all ranks. With that the run is over.
+//! 1. A released worker hands in its accumulated value. When all workers have and the machine has ended, the rank has
+//!    its *part* of the result. All other ranks send their parts to rank 0.
+//! 2. When rank 0 has all parts, it checks the sum of their checksums, and merges the parts in rank order.
+//! 3. Rank 0 sends the *result* to all ranks, which ends the run.
 //!
-//! A cancelled pool ends the same way, with fewer iterations: the workers no longer ask the machine.
+//! A cancelled pool ends in the same way, with fewer iterations, because workers no longer request ranges.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,59 +23,59 @@ use crate::pools::report::PoolWorker;
 pub(crate) enum PoolPacket {
     /// A message from the machine of one rank to the machine of another.
     Machine(#[serde(serialize_with = "crate::wire::bulk::serialize_inline")] Message),
-    /// Rank 0 asks for a progress report at this interval.
+    /// From rank 0: requests a progress report at this interval.
     SubscribeProgress { every_ns: u64 },
-    /// Number of iterations that the sender has executed, to rank 0.
+    /// To rank 0: the number of iterations that the sender has executed.
     Progress { done: u64 },
-    /// Number of iterations that all ranks have executed, from rank 0.
+    /// From rank 0: the number of iterations that all ranks have executed.
     Total { done: u64 },
-    /// Tells rank 0 whether all workers of the sender wait.
+    /// To rank 0: whether all workers of the sender wait.
     AllWaiting { all: bool },
     /// The pool is cancelled: each worker leaves after its current range.
     Cancel,
-    /// Ranks 0 to `active` - 1 have work from now on. From rank 0.
+    /// From rank 0: ranks 0 to `active` - 1 are active from now on.
     Resize { active: u32 },
-    /// Rank 0 makes a checkpoint: the workers copy their work.
+    /// From rank 0: the workers must copy their results for a checkpoint.
     Save { number: u64 },
-    /// The sender has written its file of the checkpoint, or has failed to. To rank 0.
+    /// To rank 0: the sender has written its file of the checkpoint, or has failed to.
     Written(Result<Written, String>),
-    /// The sender got a notice to end from this source. To rank 0.
+    /// To rank 0: the sender got a notice to end from this source.
     Notice(String),
-    /// The sender asks for a checkpoint, since its machine may be taken back soon. To rank 0.
+    /// To rank 0: requests a checkpoint, because the sender's machine may be taken back soon.
     Ask,
-    /// The part of the sender, to rank 0.
+    /// To rank 0: the sender's part of the result.
     RankResult(Box<Part>),
-    /// The result, from rank 0.
+    /// From rank 0: the result.
     PoolResult(Box<PoolResult>),
-    /// The run cannot go on.
+    /// The run has failed.
     Abort(Box<Error>),
 }
 
-/// The result of one rank.
+/// One rank's part of the result.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Part {
-    /// The encoded value of its workers, merged; empty where the value itself is kept beside the part.
+    /// The merged value of the workers, encoded; empty if the value itself is kept beside the part.
     #[serde(with = "crate::wire::bulk")]
     pub(crate) accumulated: Vec<u8>,
     pub(crate) checksum: IterationChecksum,
     pub(crate) workers: Vec<PoolWorker>,
-    /// Number of messages that its machine sent.
+    /// Number of messages that the rank's machine sent.
     pub(crate) messages: u64,
-    /// The report of its machine on its decisions, if there is one.
+    /// What the rank's machine has decided, if it reports that.
     pub(crate) said: Option<String>,
 }
 
 /// The result of all ranks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PoolResult {
-    /// The encoded value of all ranks, merged; empty where the value itself is kept beside the result.
+    /// The merged value of all ranks, encoded; empty if the value itself is kept beside the result.
     #[serde(with = "crate::wire::bulk")]
     pub(crate) accumulated: Arc<Vec<u8>>,
     pub(crate) iterations: u64,
     pub(crate) workers: Vec<PoolWorker>,
     /// Number of messages that the machines sent.
     pub(crate) messages: u64,
-    /// The report on decisions from the lowest rank that has one.
+    /// The decision of the policy, from the lowest rank that reports one.
     pub(crate) said: Option<String>,
     /// True if not all iterations were executed.
     pub(crate) cancelled: bool,
@@ -92,7 +91,7 @@ pub(crate) struct IterationChecksum {
 impl IterationChecksum {
     pub(crate) fn of(range: &Range<u64>) -> IterationChecksum {
         let count = range.end - range.start;
-        // One of the two factors is even.
+        // One of the factors is even, so the division by 2 is exact.
         let twice = u128::from(count) * (u128::from(range.start) + u128::from(range.end).wrapping_sub(1));
         IterationChecksum { count, sum: if count == 0 { 0 } else { (twice / 2) as u64 } }
     }

@@ -1,18 +1,18 @@
-//! The iterations that a restarted pool has to execute, numbered anew from 0.
+//! The iterations that a restarted pool still has to execute, numbered from 0.
 
 use std::ops::Range;
 
-/// Iterations in ascending order, with their numbers. The policies and workers of a pool know the numbers alone.
+/// Iterations in ascending order, with their numbers. Policies and workers use the numbers instead of the indices.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Undone {
-    /// In ascending order, none empty, each with the number of its first iteration.
+    /// Ranges in ascending order, none empty, each with the number of its first iteration.
     ranges: Vec<(u64, Range<u64>)>,
     count: u64,
 }
 
 impl Undone {
-    /// All of `0..iterations` that are in none of these ranges. The error names an iteration that is there twice, or does
-    /// not exist.
+    /// All of `0..iterations` that are in none of the ranges `done`. The error names an iteration that is there twice
+    /// or does not exist.
     pub(crate) fn beside(iterations: u64, mut done: Vec<Range<u64>>) -> Result<Undone, String> {
         done.retain(|range| !range.is_empty());
         done.sort_unstable_by_key(|range| range.start);
@@ -45,8 +45,7 @@ impl Undone {
         self.count
     }
 
-    /// The indices of the iterations of these numbers, in order. Takes O(log n) in the number n of ranges, and O(1) for
-    /// each returned range.
+    /// The indices of the iterations with these numbers, in order. Takes O(log n + returned ranges) for n ranges.
     pub(crate) fn indices(&self, numbers: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let begin =
             self.ranges.partition_point(|(first, range)| first + (range.end - range.start) <= numbers.start);

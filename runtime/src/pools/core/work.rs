@@ -1,4 +1,4 @@
-//! The user's functions for a pool, with their types erased.
+//! The functions of the user of a pool, with their types erased.
 
 use std::any::Any;
 use std::ops::Range;
@@ -9,29 +9,29 @@ use crate::wire::WireError;
 /// The accumulated value of a worker, a rank or the whole pool.
 pub(crate) type Accumulated = Box<dyn Any + Send>;
 
-/// The work of a restarted pool before the restart.
+/// The results of a restarted pool from before the restart.
 pub(crate) struct Restored {
-    /// The indices of the iterations that are in it.
+    /// The indices of the iterations whose results are in `accumulated`.
     pub(crate) done: Vec<Range<u64>>,
     pub(crate) accumulated: Accumulated,
 }
 
-/// The user's functions, with their types erased.
+/// The functions of the user, with their types erased.
 pub(crate) trait PoolWork: Sync {
-    /// Number of iterations that are to be executed; they have the numbers from 0. In a restarted pool these are not their
+    /// Number of iterations to execute. They are numbered from 0; in a restarted pool the numbers differ from the
     /// indices.
     fn iterations(&self) -> u64;
 
-    /// The indices of the iterations of these numbers.
+    /// The indices of the iterations with these numbers.
     fn indices(&self, numbers: &Range<u64>) -> Vec<Range<u64>>;
 
-    /// The work from before the restart. Once, in the process of rank 0.
+    /// Takes the results from before the restart. There are some once, in the process of rank 0.
     fn take_restored(&self) -> Option<Restored>;
 
     /// The description of the pool that a restart compares.
     fn signature(&self) -> PoolSignature;
 
-    /// The value of no iterations.
+    /// The neutral accumulated value, without iterations.
     fn init(&self) -> Accumulated;
 
     /// Executes the iterations of a range.
@@ -52,12 +52,12 @@ pub(crate) trait PoolWork: Sync {
     /// Time between two calls of [`progress`](Self::progress), ns; none if the program wants no reports.
     fn progress_interval_ns(&self) -> Option<u64>;
 
-    /// Tells the program the number of iterations that all ranks have executed, with those before a restart.
+    /// Passes the number of iterations that all ranks have executed to the program, plus those before a restart.
     fn progress(&self, done: u64, now_ns: u64);
 }
 
 impl dyn PoolWork + '_ {
-    /// Merges the next value into those before it; takes the first as it is.
+    /// Merges the next value into `all`, or makes it the first.
     pub(crate) fn gather(&self, all: &mut Option<Accumulated>, next: Accumulated) {
         match all {
             Some(all) => self.merge(all, next),

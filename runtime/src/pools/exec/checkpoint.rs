@@ -1,20 +1,20 @@
-//! Checkpoints of a pool. No worker waits for one.
+//! Makes checkpoints of a pool while its workers go on.
 //!
 //! | part of the run | does |
 //! |---|---|
-//! | rank 0 | says that a checkpoint is due: [`Save`](PoolPacket::Save) |
-//! | a worker | when its range ends, copies its accumulated value, with the iterations that are in it |
-//! | a rank | when all its workers have, writes the copies, and tells rank 0: [`Written`](PoolPacket::Written) |
-//! | rank 0 | when all ranks have, completes the checkpoint |
+//! | rank 0 | sends [`Save`](PoolPacket::Save) when a checkpoint is due |
+//! | a worker | when its range ends, copies its accumulated value and the indices of the iterations in it |
+//! | a rank | when all its workers have copied, writes the copies; sends [`Written`](PoolPacket::Written) to rank 0 |
+//! | rank 0 | when all ranks have written, completes the checkpoint |
 //!
-//! A worker that is released leaves its last copy, which is part of all later checkpoints.
+//! A released worker leaves its last copy, which is part of all later checkpoints.
 //!
 //! # Proof that the copies fit together, whenever each was made
 //!
-//! 1. A copy has exactly the iterations that its worker has counted: it is made between two ranges, and a speculative range is
-//!    merged and counted at once.
-//! 2. Each iteration is counted once in the whole run. So no two copies have one in common, and a restart that executes the
-//!    iterations which are in no copy counts each once.
+//! 1. A copy has exactly the iterations that its worker has counted. It is made between two ranges, and a speculative
+//!    range is merged and counted at once.
+//! 2. Each iteration is counted once in the whole run, so no two copies have an iteration in common. A restart that
+//!    executes all iterations which are in no copy therefore counts each iteration once.
 //! 3. A restarted run gives the earlier accumulated value to one worker, as if this worker had executed its iterations.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,17 +32,17 @@ use crate::pools::core::packet::PoolPacket;
 use crate::warn::warn;
 use crate::wire;
 
-/// The number of the last copy of a worker: part of all later checkpoints.
+/// The number of a worker's last copy, which is part of all later checkpoints.
 const LAST: u64 = u64::MAX;
 
-/// A copy of a worker, or the reason why it could not be made, with the number of the checkpoint that it is for.
+/// A copy of a worker's results, or why it could not be made, with the number of its checkpoint.
 type NumberedImage = (u64, Result<Arc<WorkerImage>, String>);
 
 /// The copies of the workers of a rank.
 pub(crate) struct Copies {
-    /// The number of the checkpoint that copies are wanted for; 0 before the first.
+    /// The number of the checkpoint for which copies are wanted; 0 before the first.
     wanted: AtomicU64,
-    /// By worker.
+    /// The newest copy of each worker.
     images: Mutex<Vec<Option<NumberedImage>>>,
 }
 
@@ -51,12 +51,12 @@ impl Copies {
         Copies { wanted: AtomicU64::new(0), images: Mutex::new(vec![None; workers as usize]) }
     }
 
-    /// The number of the checkpoint that copies are wanted for.
+    /// The number of the checkpoint for which copies are wanted.
     pub(super) fn wanted(&self) -> u64 {
         self.wanted.load(Ordering::Acquire)
     }
 
-    /// A worker's copy for this checkpoint, or its last one. True if the copies of all workers are there.
+    /// Adds a worker's copy for this checkpoint, or its last copy. True if the copies of all workers are there.
     pub(super) fn put(
         &self,
         worker: WorkerId,
@@ -68,12 +68,12 @@ impl Copies {
         are_there(&images, self.wanted())
     }
 
-    /// Tells whether the copies for this checkpoint are all there.
+    /// Tells whether all copies for this checkpoint are there.
     fn has_all(&self, number: u64) -> bool {
         are_there(&self.images.lock().unwrap_or_else(PoisonError::into_inner), number)
     }
 
-    /// Takes all copies, or the reason why one could not be made. Last ones stay for later checkpoints.
+    /// Takes all copies, or the reason why one could not be made. Last copies stay for later checkpoints.
     fn take(&self) -> Result<Vec<Arc<WorkerImage>>, String> {
         let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
         let take = |image: &mut Option<NumberedImage>| match image {
@@ -106,18 +106,18 @@ impl RankCheckpoints {
     }
 }
 
-/// The part of checkpoints that the communication thread of a rank does.
+/// The work for checkpoints of the communication thread of a rank.
 pub(super) struct Checkpointer<'m> {
     shared: &'m Shared<'m>,
     checkpoints: &'m RankCheckpoints,
     ranks: u32,
     listener: Option<Listener>,
-    /// On rank 0.
+    /// Only on rank 0.
     schedule: Option<Schedule>,
     /// The checkpoint for which workers still make copies.
     saving: Option<u64>,
     io: Option<Background>,
-    /// On rank 0: the files of the present checkpoint.
+    /// On rank 0: the files of the current checkpoint.
     written: Vec<(Rank, Result<Written, String>)>,
 }
 
@@ -193,7 +193,7 @@ impl<'m> Checkpointer<'m> {
         Ok(packets)
     }
 
-    /// Rank 0 has announced that a checkpoint is due: the workers make copies as soon as they can.
+    /// Requests copies from the workers, because rank 0 has announced a checkpoint.
     pub(super) fn save(&mut self, number: u64) {
         self.saving = Some(number);
         self.checkpoints.copies.wanted.store(number, Ordering::Release);
@@ -202,18 +202,18 @@ impl<'m> Checkpointer<'m> {
         }
     }
 
-    /// Rank 0: another process was told to end.
+    /// On rank 0: handles a notice to end from another process.
     pub(super) fn noticed(&mut self, by: String) {
         let line = self.schedule.as_mut().and_then(|schedule| schedule.pass_on_notice(by));
         line.into_iter().for_each(|line| warn(&line));
     }
 
-    /// Rank 0: another process asks for a checkpoint.
+    /// On rank 0: handles a request for a checkpoint from another process.
     pub(super) fn asked(&mut self) {
         self.schedule.iter_mut().for_each(Schedule::ask);
     }
 
-    /// Rank 0: a rank has written its file, or has failed to. After the last one it completes the checkpoint.
+    /// On rank 0: adds the file of a rank, or its failure. After the last rank, completes the checkpoint.
     pub(super) fn written(&mut self, rank: Rank, written: Result<Written, String>) -> Result<(), Error> {
         self.written.push((rank, written));
         let Some(schedule) = self.schedule.as_ref().filter(|_| self.written.len() == self.ranks as usize)
@@ -255,7 +255,7 @@ impl<'m> Checkpointer<'m> {
         Ok(())
     }
 
-    /// The run has ended: waits for the write in progress.
+    /// Waits for the write in progress, because the run has ended.
     pub(super) fn end(&mut self) {
         self.io.take().into_iter().for_each(Background::join);
     }

@@ -1,24 +1,24 @@
-//! The communication thread of a rank of a pool: it sends and receives all packets of the rank.
+//! The communication thread of a rank of a pool, which sends and receives all packets of the rank.
 //!
 //! # What wakes it
 //!
-//! | it sleeps until | then it |
+//! | the thread sleeps until | then it |
 //! |---|---|
-//! | a packet has come | handles the packet |
+//! | a packet has arrived | handles the packet |
 //! | a worker has left a packet for another rank | sends the packet |
-//! | a time has come: of the driver, of a progress report, of a sample of the workers | does the due work |
-//! | all workers of the rank have handed in their results | sends the rank's part to rank 0 |
-//! | the run is to be shrunk or expanded, on rank 0 | tells all ranks |
-//! | all workers have made their copies, or a copy is written | goes on with the [checkpoint](super::checkpoint) |
+//! | a time has come, of the driver, a progress report or a sample of the workers | does the due work |
+//! | all workers of the rank have handed in their results | sends the rank's part of the result to rank 0 |
+//! | the run is to be shrunk or expanded, on rank 0 | notifies all ranks |
+//! | all workers have made their copies, or a copy is written | continues the [checkpoint](super::checkpoint) |
 //!
 //! # How it ends
 //!
 //! | rank | event | the thread |
 //! |---|---|---|
-//! | any | the results of its workers are complete | hands over the rank's part |
-//! | rank 0 | the parts of all ranks are there | merges them, sends the result to all ranks, delivers it, ends |
-//! | another | the result has come | delivers it where the rank is a process, ends |
-//! | any | the run fails here | tells the other ranks, ends |
+//! | any | the results of its workers are complete | sends the rank's part to rank 0 |
+//! | rank 0 | the parts of all ranks have arrived | merges them, sends the result to all ranks, delivers it, ends |
+//! | another | the result has arrived | delivers it if the rank is a process, ends |
+//! | any | the run fails here | notifies the other ranks, ends |
 //! | any | [`Abort`](PoolPacket::Abort): the run has failed on another rank | ends |
 
 use std::any::Any;
@@ -53,29 +53,29 @@ use crate::warn::tell;
 pub(super) struct CommThread<'m> {
     shared: &'m Shared<'m>,
     peers: Peers<'m>,
-    /// True if each rank is a process, and so needs the result.
+    /// True if each rank is a process, which needs the result.
     processes: bool,
-    /// The news that all other ranks have been told, by this rank or by another.
+    /// The news that all other ranks have got, from this rank or another.
     told: BTreeSet<News>,
     progress: Progress,
     wait_detector: WaitDetector,
     checkpointer: Option<Checkpointer<'m>>,
-    /// On rank 0: parts that have come, by rank, with the accumulated value decoded.
+    /// On rank 0: the parts that have arrived, by rank, with decoded accumulated values.
     parts: LiteMap<Rank, (Accumulated, Part)>,
-    /// The time at which the driver wanted to be woken when this thread went to sleep.
+    /// The driver's wake-up time when this thread went to sleep.
     wake_at_ns: Option<u64>,
     /// Takes the result, once per process.
     deliver: &'m dyn Fn(Accumulated, PoolResult),
 }
 
-/// News that is told to all ranks once.
+/// News that is sent to all ranks once.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum News {
     Cancelled,
     Failed,
 }
 
-/// The accumulated value, where this rank delivers it, and the rest of the result.
+/// The accumulated value, if this rank delivers it, and the rest of the result.
 type Conclusion = (Option<Accumulated>, PoolResult);
 
 impl<'m> CommThread<'m> {
@@ -114,7 +114,7 @@ impl<'m> CommThread<'m> {
         }
     }
 
-    /// Begins the pool; fails with the panic `refused` if the machine could not be made.
+    /// Begins the pool. Fails with the panic `refused` if making the machine panicked.
     pub(super) fn begin(&mut self, refused: Option<Box<dyn Any + Send>>) {
         let shared = self.shared;
         shared.catching(&shared.asking, || {
@@ -128,12 +128,12 @@ impl<'m> CommThread<'m> {
         }
     }
 
-    /// Closes the transport once all packets have arrived, or never will.
+    /// Closes the transport when all packets have arrived, or when they never will.
     pub(super) fn close(&mut self) {
         self.peers.close();
     }
 
-    /// Does all that can be done without waiting. Returns the result once it is there.
+    /// Does everything that needs no waiting. Returns the result when it is there.
     fn poll_once(&mut self) -> Result<Option<Conclusion>, Error> {
         while let Some((from, packet)) = self.peers.poll()? {
             if let Some(result) = self.handle_packet(from, packet)? {
@@ -167,7 +167,7 @@ impl<'m> CommThread<'m> {
             }
             PoolPacket::SubscribeProgress { every_ns } => self.progress.subscribe(every_ns),
             PoolPacket::Progress { done } => self.progress.hear(from, done),
-            // Within one process rank 0 tells the program.
+            // Within one process, rank 0 informs the program.
             PoolPacket::Total { done } if self.processes => self.tell_program(done),
             PoolPacket::Total { .. } => {}
             PoolPacket::AllWaiting { all } => {
@@ -176,7 +176,7 @@ impl<'m> CommThread<'m> {
                 self.shared.recording.other_ranks_busy.store(others_work, Ordering::Relaxed);
             }
             PoolPacket::Cancel => {
-                // The rank that cancelled tells all ranks.
+                // The rank that cancelled notifies all ranks.
                 self.told.insert(News::Cancelled);
                 self.shared.with(|inner, _, actions| inner.driver.cancel(actions));
             }
@@ -213,7 +213,7 @@ impl<'m> CommThread<'m> {
         Ok(None)
     }
 
-    /// Cancels the pool if its program wants that, and tells the other ranks.
+    /// Cancels the pool if its program has requested that, and notifies the other ranks.
     fn pass_cancellation(&mut self) {
         if self.shared.work.is_cancelled() {
             self.shared.with(|inner, _, actions| inner.driver.cancel(actions));
@@ -223,7 +223,7 @@ impl<'m> CommThread<'m> {
         }
     }
 
-    /// On rank 0: shrinks or expands the run if it was asked to.
+    /// On rank 0: shrinks or expands the run if that was requested.
     fn pass_resize(&mut self) {
         let Some(requests) = self.shared.resizes.as_ref().filter(|_| !self.is_cancelled()) else { return };
         let Some(active) = requests.take().filter(|&active| active != requests.active()) else { return };
@@ -235,7 +235,7 @@ impl<'m> CommThread<'m> {
         self.resize(active);
     }
 
-    /// The first `active` ranks have work from now on.
+    /// Makes the first `active` ranks the active ones.
     fn resize(&self, active: u32) {
         let is_active = self.shared.rank.0 < active;
         self.shared.with(|inner, now_ns, actions| inner.driver.resize(is_active, now_ns, actions));
@@ -257,14 +257,14 @@ impl<'m> CommThread<'m> {
         self.broadcast(|| PoolPacket::Total { done });
     }
 
-    /// Tells the program the number of executed iterations, unless it was told that number last.
+    /// Passes the number of executed iterations to the program, unless it is the last number that the program got.
     fn tell_program(&mut self, done: u64) {
         if self.progress.is_new(done) {
             self.shared.work.progress(done, self.shared.clock.now_ns());
         }
     }
 
-    /// Tells rank 0 when all workers of this rank begin to wait, and when one no longer does.
+    /// Notifies rank 0 when all workers of this rank begin to wait, and when one no longer waits.
     fn report_all_waiting(&mut self) {
         let Shared { clock, recording, .. } = self.shared;
         if let Some(all) = self.wait_detector.look(clock.now_ns(), || recording.all_waiting()) {
@@ -286,7 +286,7 @@ impl<'m> CommThread<'m> {
         outbound.into_iter().try_for_each(|(to, packet)| self.peers.send(to, packet))
     }
 
-    /// Sends this rank's part to rank 0 when the part is complete.
+    /// Sends this rank's part of the result to rank 0 when the part is complete.
     fn hand_over(&mut self) -> Result<(), Error> {
         let Some((accumulated, mut part)) = self.shared.take_part() else { return Ok(()) };
         if self.shared.rank == ROOT {
@@ -297,7 +297,7 @@ impl<'m> CommThread<'m> {
         self.peers.send(ROOT, PoolPacket::RankResult(Box::new(part)))
     }
 
-    /// On rank 0, when all parts have come: checks and merges them, and sends the result to all ranks.
+    /// On rank 0: when all parts have arrived, checks and merges them, and sends the result to all ranks.
     fn conclude(&mut self) -> Result<Option<Conclusion>, Error> {
         if self.shared.rank != ROOT || self.parts.len() < self.peers.ranks as usize {
             return Ok(None);
@@ -313,7 +313,7 @@ impl<'m> CommThread<'m> {
         Ok(Some((Some(accumulated), result)))
     }
 
-    /// The longest time to sleep if no thread wakes it.
+    /// The longest time to sleep without a wake-up.
     fn timeout(&mut self) -> Option<Duration> {
         let Shared { clock, work, .. } = self.shared;
         let now_ns = clock.now_ns();
@@ -329,7 +329,7 @@ impl<'m> CommThread<'m> {
         [until_ns, nap_ns].into_iter().flatten().min().map(Duration::from_nanos)
     }
 
-    /// Tells the other ranks why the run has failed, unless they know.
+    /// Sends the error of the run to the other ranks, unless that was done.
     fn broadcast_failure(&mut self) {
         if let Some(error) = self.shared.outcome.error()
             && self.told.insert(News::Failed)
@@ -373,11 +373,11 @@ impl StepTask for CommThread<'_> {
         format!("{}, telling progress or collecting the result", self.shared.asking)
     }
 
-    /// The rank has finished or failed: its workers leave, and the other ranks are told of a failure.
+    /// Ends the rank, which has finished or failed: its workers leave, and the other ranks are notified of a failure.
     fn end(&mut self) {
         // First, while all workers can still be sampled.
         self.shared.catching("observing its workers", || self.shared.observe(SampleTrigger::AtEnd));
-        // A worker that still executes a range returns from it; the other ranks need not wait for that.
+        // A worker that still executes a range returns from it. The other ranks need not wait for that.
         self.shared.shared_driver.team.stop();
         self.shared.catching("telling others why it failed", || self.broadcast_failure());
         self.checkpointer.iter_mut().for_each(Checkpointer::end);

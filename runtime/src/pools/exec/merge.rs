@@ -9,7 +9,7 @@ use crate::pools::core::packet::{IterationChecksum, Part, PoolResult};
 use crate::pools::core::work::{Accumulated, PoolWork};
 use crate::wire::WireError;
 
-/// Merges the parts in the order of their ranks.
+/// Merges the parts in rank order.
 ///
 /// # Errors
 /// [`Error::Miscounted`] if not every iteration was executed exactly once, unless the pool was cancelled.

@@ -1,4 +1,4 @@
-//! The other ranks of a pool: sends them packets, and receives theirs.
+//! Sends packets to the other ranks of a pool, and receives theirs.
 
 use std::time::Duration;
 
@@ -9,36 +9,36 @@ use crate::pools::core::packet::PoolPacket;
 use crate::transport::handle::TransportHandle;
 use crate::wire::codec::{Codec, SerdeCodec};
 
-/// Longest time until a packet is noticed that does not wake the communication thread, ns.
+/// Longest time until the communication thread notices a packet that does not wake it, ns.
 pub(super) const NAP_MAX_NS: u64 = 20_000_000;
-/// Sleep while packets wait for a receiver without space; longer if no packet has come for a while.
+/// How long to sleep while packets wait for a receiver without space; longer if no packet has arrived for a while.
 const UNSENT_NAP: Duration = Duration::from_micros(200);
-/// Between hosts the longest sleep is the time since the last packet divided by this number.
+/// The longest sleep between hosts is the time since the last packet divided by this number.
 const NAP_PART: u64 = 32;
 
 pub(super) struct Peers<'m> {
     pub(super) shared: &'m Shared<'m>,
     /// None if this rank is the only one.
     pub(super) transport: Option<TransportHandle<'m, PoolPacket>>,
-    /// Number of ranks, with this one.
+    /// Number of ranks, including this one.
     pub(super) ranks: u32,
     /// True if packets are encoded and decoded even inside the process.
     pub(super) wire: bool,
     /// See [`Config::watchdog`](crate::config::Config::watchdog).
     pub(super) watchdog_limit: Duration,
-    /// The name and the parameters of the policy, as chosen.
+    /// The policy and its parameters, as given.
     pub(super) policy: &'m str,
     pub(super) last_packet_ns: u64,
 }
 
 impl Peers<'_> {
-    /// All ranks but this one.
+    /// All ranks except this one.
     pub(super) fn others(&self) -> impl Iterator<Item = Rank> + use<> {
         let rank = self.shared.rank;
         (0..self.ranks).map(Rank).filter(move |&other| other != rank)
     }
 
-    /// The next packet that has come, and its sender.
+    /// The next packet that has arrived, with its sender.
     pub(super) fn poll(&mut self) -> Result<Option<(Rank, PoolPacket)>, Error> {
         let received = self.transport.as_mut().and_then(|transport| transport.poll()).transpose()?;
         if received.is_some() {
@@ -48,7 +48,7 @@ impl Peers<'_> {
     }
 
     pub(super) fn send(&mut self, to: Rank, mut packet: PoolPacket) -> Result<(), Error> {
-        // Only a message of the policy can be for its own rank or for a rank that does not exist.
+        // Only the policy can address a message to its own rank or to a rank that does not exist.
         if to == self.shared.rank || to.0 >= self.ranks {
             return Err(self.misdirected(to));
         }
@@ -72,18 +72,18 @@ impl Peers<'_> {
         let others = self.others();
         let Some(transport) = &mut self.transport else { return };
         for to in others {
-            // A rank that can no longer be reached knows already.
+            // A rank that cannot be reached has ended or been lost.
             let _ = transport.send(to, PoolPacket::Abort(Box::new(error.clone())));
         }
         transport.idle();
     }
 
-    /// Tells whether a packet has come.
+    /// Tells whether a packet has arrived.
     pub(super) fn has_packet(&mut self) -> bool {
         self.transport.as_mut().is_some_and(|transport| transport.ready())
     }
 
-    /// The longest time to sleep until the transport needs a look, if packets do not wake the thread, ns.
+    /// The longest time to sleep before the transport must be polled, ns; none if packets wake the thread.
     pub(super) fn nap_ns(&mut self, now_ns: u64) -> Option<u64> {
         let transport = self.transport.as_mut()?;
         let all_left = transport.idle();
@@ -93,7 +93,7 @@ impl Peers<'_> {
         Some((nap.as_nanos() as u64).max(quiet_ns))
     }
 
-    /// Closes the transport once all packets have arrived, or never will.
+    /// Closes the transport when all packets have arrived, or when they never will.
     pub(super) fn close(&mut self) {
         let Shared { outcome, clock, .. } = self.shared;
         if let Some(transport) = &mut self.transport {

@@ -1,6 +1,6 @@
-//! A time that comes again and again.
+//! A timer that is due periodically.
 
-/// A time that comes at once and then at each interval; never without an interval.
+/// A timer that is due at once and then at each interval; never due without an interval.
 #[derive(Default)]
 pub(super) struct Periodic {
     pub(super) every_ns: Option<u64>,
@@ -12,7 +12,7 @@ impl Periodic {
         Periodic { every_ns, next_ns: 0 }
     }
 
-    /// Tells whether the time has come. If so, it comes again an interval from now.
+    /// Tells whether the timer is due. If so, it is next due an interval from now.
     pub(super) fn is_due(&mut self, now_ns: u64) -> bool {
         let due = self.next_ns().is_some_and(|next_ns| now_ns >= next_ns);
         if due {
@@ -21,7 +21,7 @@ impl Periodic {
         due
     }
 
-    /// The time comes an interval from now.
+    /// Makes the timer due an interval from now.
     pub(super) fn restart(&mut self, now_ns: u64) {
         self.next_ns = now_ns.saturating_add(self.every_ns.unwrap_or(0));
     }

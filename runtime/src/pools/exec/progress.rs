@@ -1,11 +1,11 @@
-//! The numbers of executed iterations that a rank reports, for a program that wants to be told.
+//! Reports the number of executed iterations to the program, if the program wants progress reports.
 //!
 //! | rank | sends, at each interval, if the number has changed |
 //! |---|---|
 //! | rank 0 | the number of all ranks, to its program and to all ranks |
-//! | another | its own number, to rank 0; from when rank 0 [subscribes](Progress::subscribe) |
+//! | another | its number, to rank 0, after rank 0 has [subscribed](Progress::subscribe) |
 //!
-//! Another rank that is a process tells its program each number of all ranks that comes.
+//! In a job, each other process passes the number of all ranks to its program when it arrives.
 
 use litemap::LiteMap;
 
@@ -15,21 +15,21 @@ use crate::ids::Rank;
 #[derive(Default)]
 pub(super) struct Progress {
     reports: Periodic,
-    /// The number that this rank sent last.
+    /// The last number that this rank sent.
     last_sent: u64,
-    /// The number that the program of this process was told last.
+    /// The last number that the program of this process got.
     last_told: Option<u64>,
-    /// On rank 0: the number of each other rank.
+    /// On rank 0: the numbers of all other ranks.
     others: LiteMap<Rank, u64>,
 }
 
 impl Progress {
-    /// Reports of rank 0, if its program wants any.
+    /// Progress of a rank; with an interval on rank 0, if its program wants reports.
     pub(super) fn new(every_ns: Option<u64>) -> Progress {
         Progress { reports: Periodic::new(every_ns), ..Progress::default() }
     }
 
-    /// Rank 0 wants a report at this interval.
+    /// Starts reports to rank 0 at this interval.
     pub(super) fn subscribe(&mut self, every_ns: u64) {
         self.reports.every_ns = Some(every_ns);
     }
@@ -39,7 +39,7 @@ impl Progress {
         self.reports.every_ns
     }
 
-    /// On rank 0: another rank has executed this number.
+    /// On rank 0: sets the number of another rank.
     pub(super) fn hear(&mut self, from: Rank, done: u64) {
         self.others.insert(from, done);
     }
@@ -53,12 +53,12 @@ impl Progress {
         (std::mem::replace(&mut self.last_sent, done) != done).then_some(done)
     }
 
-    /// The program was called: a slow program must not take all the time of the communication thread.
+    /// Restarts the interval after a call of the program, so that a slow program does not take all time of the thread.
     pub(super) fn called(&mut self, now_ns: u64) {
         self.reports.restart(now_ns);
     }
 
-    /// Tells whether to tell the program this number: it was not the last that the program was told.
+    /// Tells whether this number is not the last that the program got.
     pub(super) fn is_new(&mut self, done: u64) -> bool {
         self.last_told.replace(done) != Some(done)
     }

@@ -1,15 +1,15 @@
-//! The threads of one rank of a pool.
+//! Runs one rank of a pool with its threads.
 //!
 //! | thread | does |
 //! |---|---|
-//! | the *communication thread*, which is the calling thread | receives and sends packets, passes time, collects parts |
-//! | one thread per worker, on its vCPU | asks the driver for a range, executes it, asks again |
+//! | the *communication thread*, which is the calling thread | handles packets, passes time to the driver, collects results |
+//! | one thread per worker, on its vCPU | requests a range from the driver, executes it, requests the next |
 //!
-//! Each thread runs a [`task`](super::task): steps, with sleep between them. The communication thread sleeps nearly always.
+//! Each thread runs a [`task`](super::task), in steps with sleep between them. The communication thread mostly sleeps.
 //!
 //! # Decisions
-//! - *A thread of its own for communication*: an iteration may take seconds, and other ranks must not wait that long for an
-//!   answer. The thread has no vCPU of its own: a few hundred wake-ups per run have no measurable cost.
+//! - *A separate thread for communication*: an iteration may take seconds, and other ranks must not wait that long. The
+//!   thread has no vCPU of its own, because a few hundred wake-ups per run have no measurable cost.
 //! - *A plain mutex*: each worker takes one lock once per range (0.1 s by default).
 
 use std::any::Any;
@@ -39,13 +39,13 @@ use crate::run::resize::{ASK_RANK_0, POLICY_ASSIGNS, ResizeRequests};
 use crate::threads::clock::Clock;
 use crate::trace::recording::Recording;
 
-/// One rank of a pool that is about to run.
+/// One rank of a pool, ready to run.
 pub(crate) struct PoolRun<'p> {
     pub(crate) work: &'p dyn PoolWork,
     pub(crate) context: RankContext<'p, PoolPacket>,
-    /// Where checkpoints are made.
+    /// Set if checkpoints are made.
     pub(crate) checkpoints: Option<RankCheckpoints>,
-    /// True if the policy lets ranks be without work.
+    /// True if the policy supports ranks without work.
     pub(crate) resizes: bool,
     /// Makes the policy's machine for this rank.
     pub(crate) make: &'p dyn Fn() -> Machine,
@@ -63,16 +63,16 @@ pub(super) struct Shared<'p> {
     pub(super) shared_driver: SharedDriver,
     /// The performance counters of the workers.
     pub(super) gauges: RankCounters,
-    /// Says that the policy is asked, for the report of a panic.
+    /// A description of calls of the policy, for the report of a panic.
     pub(super) asking: String,
-    /// Where checkpoints are made.
+    /// Set if checkpoints are made.
     pub(super) checkpoints: Option<RankCheckpoints>,
-    /// The requests to shrink or expand the run, on rank 0 if the policy lets ranks be without work.
+    /// The requests to shrink or expand the run, on rank 0, if the policy supports ranks without work.
     pub(super) resizes: Option<Arc<ResizeRequests>>,
 }
 
 impl PoolRun<'_> {
-    /// Runs the rank. Returns when the parts of all ranks are in the result, or when the run has failed.
+    /// Runs the rank. Returns when the results of all ranks are merged, or when the run has failed.
     pub(crate) fn run(self) {
         let RankContext { config, rank, plan, watch, team, clock, outcome, transport, run_recording } =
             self.context;
@@ -132,7 +132,7 @@ impl PoolRun<'_> {
     }
 }
 
-/// Stands in for a machine that could not be made.
+/// Replaces a machine that could not be made.
 struct NullMachine;
 
 impl PoolRank for NullMachine {
@@ -149,18 +149,18 @@ pub(super) fn machine(make: &dyn Fn() -> Machine) -> (Machine, Option<Box<dyn An
     }
 }
 
-/// Says that the policy is asked, for the report of a panic.
+/// A description of calls of the policy, for the report of a panic.
 pub(super) fn asking_policy(config: &Config) -> String {
     format!("asking the policy `{}`", config.lb_spec(Shape::Pools))
 }
 
 impl Shared<'_> {
-    /// Gives the driver an input and carries out the actions that follow.
+    /// Gives the driver an input and carries out the resulting actions.
     pub(super) fn with<T>(&self, input: impl FnOnce(&mut Inner, u64, &mut Vec<Action>) -> T) -> T {
         self.shared_driver.with(|inner, actions| input(inner, self.clock.now_ns(), actions))
     }
 
-    /// Ends the run on this rank; the communication thread tells the other ranks.
+    /// Ends the run on this rank. The communication thread notifies the other ranks.
     pub(super) fn fail(&self, error: Error) {
         self.outcome.fail(error);
         self.shared_driver.team.stop();
@@ -177,7 +177,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Adds a sample of the counters to the record of the run, unless one was taken shortly before.
+    /// Adds a sample of the counters to the record of the run, unless the last sample is too recent.
     pub(super) fn observe(&self, when: SampleTrigger) {
         if self.recording.profiled
             && let Some(sample) = self.gauges.sample_for_record(self.clock.now_ns(), when)
@@ -187,7 +187,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Takes the part of this rank, once all workers have handed in their results: merges them in the order of the workers.
+    /// Takes the rank's part of the result, after all workers have handed in theirs. Merges in worker order.
     pub(super) fn take_part(&self) -> Option<(Accumulated, Part)> {
         let (mut parts, messages, said) = {
             let mut inner = self.shared_driver.lock();
@@ -280,7 +280,7 @@ mod tests {
             plan(&[topology::rank_resources(Some(1))], config.pin).expect("one worker can be placed");
         let name = RunName::new(&config).expect("no trace is wanted");
         let run_recording = Session::begin(&config, Shape::Pools, "silent", &plan, name);
-        // One vCPU too few.
+        // With one vCPU too few.
         plan.placements[0].vcpus = Some(Vec::new());
         let context = RankContext {
             config: &config,

@@ -1,16 +1,17 @@
-//! The driver of a rank, shared by its workers and its communication thread: one lock, and one sleeper per thread.
+//! The policy's driver of a rank, which its workers and communication thread share: one lock, one sleeper per thread.
 //!
 //! # Rules
-//! 1. All that a thread can wait for is in [`Inner`]. It changes only under the lock, in [`SharedDriver::with`].
+//! 1. Everything that a thread can wait for is in [`Inner`], which changes only under the lock, in
+//!    [`SharedDriver::with`].
 //! 2. A thread that has changed it releases the lock and then wakes the threads that the change concerns:
 //!
 //!    | wakes | if |
 //!    |---|---|
 //!    | a worker | it has an order now |
-//!    | the communication thread | there is a packet to send, another time to wait for, or the results of all workers |
+//!    | the communication thread | there is a packet to send, a different time to wait for, or the results of all workers |
 //!
-//! 3. A thread that goes to sleep announces that, then checks once more under the lock (see
-//!    [`sleep`](crate::threads::sleep)). So no wake-up is lost, whichever thread comes first; loom tests both orders.
+//! 3. A thread that goes to sleep announces that, and then checks once more under the lock (see
+//!    [`sleep`](crate::threads::sleep)). So no wake-up is lost, whichever thread is first. Loom tests both orders.
 
 use std::sync::Arc;
 use std::sync::PoisonError;
@@ -37,14 +38,14 @@ pub(super) struct Inner {
     pub(super) driver: Driver,
     /// Number of workers that have not handed in their results.
     working: u32,
-    /// Packets to send: only the communication thread may call the transport.
+    /// Packets for the communication thread to send, which alone may call the transport.
     pub(super) outbound: Vec<(Rank, PoolPacket)>,
-    /// Results that workers have handed in, until the communication thread takes them.
+    /// Results that workers have handed in and the communication thread has not taken.
     pub(super) parts: Vec<(Accumulated, IterationChecksum, PoolWorker)>,
 }
 
 impl Inner {
-    /// A worker was released and hands in its result.
+    /// Adds the result of a released worker.
     pub(super) fn hand_in(
         &mut self,
         accumulated: Accumulated,
@@ -55,7 +56,7 @@ impl Inner {
         self.working -= 1;
     }
 
-    /// Tells whether all workers have handed in, the machine has ended, and the results were not taken.
+    /// Tells whether all workers have handed in their results, the machine has ended, and nobody has taken the results.
     pub(super) fn has_part(&self) -> bool {
         self.working == 0 && self.driver.is_over() && !self.parts.is_empty()
     }
@@ -67,7 +68,7 @@ impl Inner {
             match action {
                 Action::Send { to, message } => self.outbound.push((to, PoolPacket::Machine(message))),
                 Action::Call { worker } => called.push(worker),
-                // The communication thread reads it from the driver.
+                // The communication thread reads the time from the driver.
                 Action::WakeAt(_) => {}
             }
         }
@@ -124,7 +125,7 @@ impl SharedDriver {
         &self.team.sleepers[COMM_THREAD + 1 + worker.index()]
     }
 
-    /// Tells whether a sleeping communication thread has work: a packet to send, a driver that no longer waits for
+    /// Tells whether a sleeping communication thread has work: a packet to send, a wake-up time other than
     /// `wake_at_ns`, results to take, or a stop.
     pub(super) fn has_work_for_comm(&self, wake_at_ns: Option<u64>) -> bool {
         let inner = self.lock();
@@ -134,7 +135,7 @@ impl SharedDriver {
             || inner.has_part()
     }
 
-    /// Tells whether a sleeping worker has work: an order, if it `expects_order`, or a stop.
+    /// Tells whether a sleeping worker has work: a stop or, if it `expects_order`, an order.
     pub(super) fn has_work_for_worker(&self, worker: WorkerId, expects_order: bool) -> bool {
         self.team.stopped() || (expects_order && self.lock().driver.has_order(worker))
     }
@@ -148,13 +149,13 @@ mod loom_tests {
 
     const WORKER: WorkerId = WorkerId(0);
 
-    /// The reaction of the machine when a worker asks for an order: it sends a message, or waits for a time.
+    /// What the machine does when a worker wants an order: it sends a message, or waits for a time.
     enum Way {
         Message,
         Time,
     }
 
-    /// A machine that gives a worker an order once the other rank has sent a message.
+    /// A machine that gives a worker an order after the other rank has sent a message.
     struct Asks {
         way: Way,
         wants: Option<WorkerId>,
@@ -188,7 +189,7 @@ mod loom_tests {
         Arc::new(SharedDriver::new(Arc::new(Team::new(2)), machine, 1))
     }
 
-    /// Waits for an order as the steps of a worker do, on a thread.
+    /// Waits for an order on a thread, in the steps of a worker.
     fn order_for_the_worker(shared_driver: &SharedDriver) -> Option<Order> {
         shared_driver.worker(WORKER).bind_to_thread();
         while !shared_driver.team.stopped() {

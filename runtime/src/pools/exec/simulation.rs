@@ -1,18 +1,17 @@
-//! Simulates a pool in one thread and virtual time, by seed: production driver, workers, communication threads and locks.
-//! Only time, vCPUs and links are simulated.
+//! Simulates a pool in one thread and virtual time, by seed. Driver, workers, communication threads and locks are the
+//! production code. Only time, vCPUs and links are simulated.
 //!
 //! # Rules
-//! 1. A sleeping actor goes on only when its `Sleeper` was woken or its timeout has passed, and after a seeded delay.
-//!    Nothing makes up for a forgotten wake-up: the run stalls, and the simulation reports it.
-//! 2. A step that finds nothing to do and the last check before the sleep are separate events. Other actors may act between
-//!    them.
-//! 3. A range is executed for real when the virtual time that it takes has passed.
+//! 1. A sleeping *actor* (a worker or a communication thread) goes on only after its `Sleeper` was woken or its timeout
+//!    has passed, and after a random delay. If a wake-up is missing, the run stalls, and the simulation reports that.
+//! 2. A step without work and the last check before the sleep are separate events. Other actors may act in between.
+//! 3. A range is executed when the virtual time that it takes has passed.
 //! 4. All packets are encoded and decoded.
 //!
-//! | the seed draws | |
+//! | the seed draws | details |
 //! |---|---|
 //! | speeds | of each worker, changing with time |
-//! | stops | the ranks that stop for a while, and when |
+//! | stops | which ranks stop for a while, and when |
 //! | active ranks | whether their number changes, when, and to what |
 //! | naps | whether a rank is woken for packets that arrive, or has to nap |
 //! | durations | of packets, steps and wake-ups |
@@ -55,7 +54,7 @@ use crate::trace::recording::Recording;
 use crate::transport::handle::TransportHandle;
 use crate::transport::sim::{SimEndpoint, SimTransport};
 
-/// Sleep of a rank that is not woken for packets.
+/// How long a rank sleeps that is not woken for packets.
 const NAP: Duration = Duration::from_micros(50);
 /// Longest duration of a step or a wake-up, ns.
 const PAUSE_MAX_NS: f64 = 20e3;
@@ -63,8 +62,8 @@ const PAUSE_MAX_NS: f64 = 20e3;
 const SLOW: f64 = 0.02;
 /// Part of the acts after which the number of active ranks changes, in runs that are shrunk and expanded.
 const RESIZED: f64 = 0.02;
-/// Number of consecutive events in which communication threads only poll, while no worker acts and no packet is in flight,
-/// after which the run is taken to be stalled.
+/// Number of consecutive events that are only polls of communication threads, without any other event pending, after
+/// which the run counts as stalled.
 const IDLE_POLLS_MAX: u32 = 10_000;
 
 /// Runs a pool under simulation.
@@ -109,7 +108,7 @@ pub(crate) fn run(
     let deliver = |accumulated, pool_result| {
         result.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((accumulated, pool_result));
     };
-    // The watchdog runs in real time: it looks for an iteration that does not return.
+    // The watchdog runs in real time, and warns of an iteration that does not return.
     let recordings: Vec<_> = ranks.iter().map(|shared| shared.recording.clone()).collect();
     let (machine_clock, mut sampler) = (Clock::machine(), ActivitySampler::default());
     let look = move || sampler.look(&recordings, machine_clock.now_ns(), SAMPLE_GAP_MAX_NS);
@@ -146,7 +145,7 @@ pub(crate) fn run(
 enum Event {
     /// An actor does its next act.
     Acts(usize),
-    /// The timeout of the actor's sleep of this number has passed.
+    /// The timeout of the actor's sleep number `sleep_number` has passed.
     TimesOut { actor: usize, sleep_number: u64 },
     /// A packet arrives.
     Arrives { from: Rank, to: Rank },
@@ -155,9 +154,9 @@ enum Event {
 struct Simulation<'r> {
     now_ns: &'r AtomicU64,
     events: Events<Event>,
-    /// Number of events that are arrivals of packets or acts of workers.
+    /// Number of scheduled events that are arrivals of packets or acts of workers.
     pending: usize,
-    /// Number of events since one was pending.
+    /// Number of events since `pending` was last above 0.
     idle_polls: u32,
     cluster: Cluster,
     rng: SplitMix64,
@@ -165,7 +164,7 @@ struct Simulation<'r> {
     naps: bool,
     post: Post<Erratic, PoolPacket>,
     mail: Vec<SimEndpoint<PoolPacket>>,
-    /// By rank: the communication thread, then the workers.
+    /// All actors. Of each rank first the communication thread, then the workers.
     actors: Vec<Actor<'r>>,
     /// The index of each rank's communication thread among the actors.
     comm_threads: Vec<usize>,
@@ -227,7 +226,7 @@ impl<'r> Simulation<'r> {
         true
     }
 
-    /// Names the actors that have not ended, with the verb.
+    /// The actors that have not ended, as text.
     fn live(&self) -> String {
         let live: Vec<String> =
             self.actors.iter().filter(|actor| actor.act != Act::Over).map(ToString::to_string).collect();
@@ -275,7 +274,7 @@ impl<'r> Simulation<'r> {
         self.resize();
     }
 
-    /// Asks for another number of active ranks now and then, if the seed says so.
+    /// Requests a different number of active ranks from time to time, if the seed has drawn that.
     fn resize(&mut self) {
         let Some(requests) = &self.resizes else { return };
         if self.rng.uniform() < RESIZED {

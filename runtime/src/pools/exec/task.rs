@@ -1,19 +1,19 @@
 //! Cooperative tasks: the work of workers and communication threads, in steps that do not block.
 //!
-//! | runs a task | where it sleeps |
+//! | a task is run by | and sleeps |
 //! |---|---|
-//! | a thread, with [`run_task`] | the thread parks |
+//! | a thread, with [`run_task`] | by parking the thread |
 //! | the [simulation](super::simulation), which runs the tasks of all ranks step by step | in virtual time |
 //!
-//! Both keep to the protocol of [`sleep`](crate::threads::sleep): a task that is about to sleep announces that, and checks
-//! once more whether it has work.
+//! Both follow the protocol of [`sleep`](crate::threads::sleep): a task that is about to sleep announces that, and
+//! checks once more whether it has work.
 
 use std::time::Duration;
 
 use super::rank::Shared;
 use crate::threads::sleep::Sleeper;
 
-/// The continuation after a step.
+/// What follows after a step.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StepOutcome {
     /// Another step, at once.
@@ -28,20 +28,20 @@ pub(super) enum StepOutcome {
 
 /// The task of a worker or of the communication thread.
 pub(super) trait StepTask {
-    /// Does all that can be done without waiting.
+    /// Does everything that needs no waiting.
     fn step(&mut self) -> StepOutcome;
 
-    /// Tells whether a sleeping task has something to do. Changes nothing.
+    /// Tells whether a sleeping task has work. Changes nothing.
     fn has_work(&mut self) -> bool;
 
-    /// The activity of the task, for the report of a panic.
+    /// A description of the task's activity, for the report of a panic.
     fn doing(&self) -> String;
 
-    /// Called after the last step, also if that panicked.
+    /// Called after the last step, also if that step panicked.
     fn end(&mut self) {}
 }
 
-/// Runs a task to its end on the calling thread, which parks where the task sleeps.
+/// Runs a task to its end on the calling thread, which parks when the task sleeps.
 pub(super) fn run_task(task: &mut dyn StepTask, shared: &Shared<'_>, sleeper: &Sleeper) {
     shared.catching(&task.doing(), || {
         loop {

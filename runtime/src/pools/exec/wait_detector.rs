@@ -1,11 +1,11 @@
-//! Detects that all workers of a rank wait, for rank 0: the watchdog there sees only the workers of its own process.
+//! Detects that all workers of a rank wait, and reports this to rank 0, whose watchdog sees only its own process.
 //!
 //! | rank | does |
 //! |---|---|
-//! | rank 0 | knows the ranks whose workers all wait |
-//! | another | samples its workers at each interval; tells rank 0 when all begin to wait, and when one no longer does |
+//! | rank 0 | keeps the set of ranks whose workers all wait |
+//! | another | samples its workers periodically; notifies rank 0 when all begin to wait, and when one no longer waits |
 //!
-//! Workers that wait in the same place in two samples in a row have waited in between.
+//! If two samples in a row are equal and in both all workers wait, no worker has done anything in between.
 
 use std::collections::BTreeSet;
 
@@ -30,8 +30,8 @@ impl WaitDetector {
         WaitDetector { samples: Periodic::new(every_ns), ..WaitDetector::default() }
     }
 
-    /// Samples the workers if that is due. Returns whether all wait, if rank 0 was told otherwise. `sample` is none unless all
-    /// wait.
+    /// Samples the workers, if a sample is due. Returns whether all wait, if that must be sent to rank 0. `sample`
+    /// returns none unless all workers wait.
     pub(super) fn look(
         &mut self,
         now_ns: u64,
@@ -45,7 +45,7 @@ impl WaitDetector {
         (std::mem::replace(&mut self.last_sent, all) != all).then_some(all)
     }
 
-    /// On rank 0: another rank tells whether all its workers wait.
+    /// On rank 0: sets whether all workers of another rank wait.
     pub(super) fn hear(&mut self, from: Rank, all: bool) {
         if all {
             self.waiting.insert(from);

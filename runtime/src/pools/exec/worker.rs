@@ -1,14 +1,14 @@
-//! A worker of a pool: asks the driver for a range, executes it, asks again.
+//! A worker of a pool, which requests a range from the driver, executes it, and requests the next.
 //!
-//! | state | its step |
+//! | state | what its step does |
 //! |---|---|
-//! | `New` | makes the initial value to accumulate into |
-//! | `Wants` | asks for an order, and follows it if there is one |
-//! | `Waits` | follows the order that has come, or copies its work for a [checkpoint](super::checkpoint) |
+//! | `New` | makes the initial accumulated value |
+//! | `Wants` | requests an order, and follows it if there is one |
+//! | `Waits` | follows an order that has come, or copies the worker's results for a [checkpoint](super::checkpoint) |
 //! | `Runs` | executes the range |
 //! | `Through` | nothing: the result was handed in |
 //!
-//! In each state the step ends the task instead if the run is over on this rank.
+//! If the run is over on this rank, the step ends the task in any state.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,11 +35,11 @@ pub(super) struct Worker<'p> {
     state: State,
     /// None before the first step, and after the result was handed in.
     accumulated: Option<Accumulated>,
-    /// The iterations whose results are in `accumulated`, except the ones from before a restart.
+    /// The iterations whose results are in `accumulated`, except those from before a restart.
     checksum: IterationChecksum,
-    /// Where checkpoints are made, the indices of all of them.
+    /// The indices of all these iterations, if checkpoints are made.
     done: Vec<Range<u64>>,
-    /// The number of the last checkpoint that it has made a copy for.
+    /// The number of the last checkpoint for which the worker has made a copy.
     saved: u64,
     /// The result of a speculative range, until the driver tells whether it counts.
     speculative: Option<(Accumulated, Range<u64>)>,
@@ -53,7 +53,7 @@ enum State {
     Waits,
     Runs {
         range: Range<u64>,
-        /// The value that a speculative range accumulates into; none for any other range.
+        /// The accumulated value of a speculative range; none for other ranges.
         speculative: Option<Accumulated>,
     },
     Through,
@@ -77,7 +77,7 @@ impl<'p> Worker<'p> {
         }
     }
 
-    /// Makes the value to accumulate into. One worker of a restarted pool gets the value from before the restart.
+    /// Makes the initial accumulated value. One worker of a restarted pool adds the value from before the restart.
     fn begin(&mut self) -> State {
         let (shared, mut accumulated) = (self.shared, self.shared.work.init());
         if shared.rank == ROOT
@@ -92,13 +92,13 @@ impl<'p> Worker<'p> {
         State::Wants
     }
 
-    /// True if a checkpoint waits for its copy.
+    /// True if a checkpoint waits for the worker's copy.
     fn is_to_save(&self) -> bool {
         let wanted = |checkpoints: &RankCheckpoints| checkpoints.copies.wanted() > self.saved;
         self.accumulated.is_some() && self.shared.checkpoints.as_ref().is_some_and(wanted)
     }
 
-    /// Copies its work for a checkpoint, if one waits for it. The `last` copy is for all later checkpoints.
+    /// Copies the worker's results for a checkpoint that waits for them. The `last` copy is for all later checkpoints.
     fn save(&mut self, last: bool) {
         let Some(checkpoints) = self.shared.checkpoints.as_ref().filter(|_| last || self.is_to_save()) else {
             return;
@@ -118,7 +118,7 @@ impl<'p> Worker<'p> {
         let cancelled = shared.work.is_cancelled();
         shared.recording.at_work[id.index()].set_asking();
         let ask = |inner: &mut Inner, now_ns, actions: &mut Vec<Action>| {
-            // Here, since all cheap iterations may be executed before the communication thread looks.
+            // Done here, because all iterations may be executed before the communication thread sees the cancellation.
             if cancelled {
                 inner.driver.cancel(actions);
             }
@@ -213,12 +213,12 @@ impl<'p> Worker<'p> {
         self.shared.recording.at_work[self.id.index()].set_done(self.checksum.count);
     }
 
-    /// CPU time of the worker's thread; 0 in virtual time, where it has no thread of its own.
+    /// CPU time of the worker's thread; 0 in virtual time, where the worker has no thread.
     fn cpu_ns(&self) -> u64 {
         if self.shared.clock.is_virtual() { 0 } else { thread_cpu_ns() }
     }
 
-    /// The worker becomes idle.
+    /// Marks the worker as idle.
     fn rests(&self, state: State) -> State {
         let shared = self.shared;
         shared.gauges.workers[self.id.index()].begin_park(self.log.last_ns());
@@ -231,7 +231,7 @@ impl<'p> Worker<'p> {
         state
     }
 
-    /// The worker is no longer idle.
+    /// Marks the worker as no longer idle.
     fn wakes(&mut self) {
         let now_ns = self.shared.clock.now_ns();
         self.shared.gauges.workers[self.id.index()].end_park(now_ns);

@@ -1,4 +1,4 @@
-//! Time accounting of one worker of a pool: for the report, and for the record of the run.
+//! Accounts for the time of one worker of a pool, for the report and the record of the run.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use crate::trace::Part;
 use crate::trace::recorder::Recorder;
 use crate::trace::recording::Recording;
 
-/// Time accounting of one worker. Its time is a sequence of intervals; each is recorded when it ends.
+/// The time accounting of one worker. Its time is a sequence of intervals, each recorded when it ends.
 pub(super) struct WorkerLog {
     pub(super) record: PoolWorker,
     recorder: Option<Recorder>,
     /// End of the last interval.
     last_ns: u64,
-    /// Time without work since the last [`published`](Self::published), without the time when the worker was parked.
+    /// Time without work since the last [`published`](Self::published), except parked time.
     idle_ns: u64,
     /// CPU time in iterations at the last [`published`](Self::published).
     published_cpu_ns: u64,
@@ -29,7 +29,7 @@ impl WorkerLog {
         WorkerLog { record, recorder, last_ns: now_ns, idle_ns: 0, published_cpu_ns: 0 }
     }
 
-    /// The worker asked the policy, which sent messages to these ranks.
+    /// Ends an interval in which the worker called the policy, which sent messages to these ranks.
     pub(super) fn asked(&mut self, sent: &[u32], now_ns: u64) {
         self.record.policy_ns += now_ns - self.last_ns;
         self.last_ns = now_ns;
@@ -44,13 +44,13 @@ impl WorkerLog {
         self.last_ns
     }
 
-    /// The worker took an order, or merged a speculative result.
+    /// Ends an interval in which the worker took an order, or merged a speculative result.
     pub(super) fn waited(&mut self, now_ns: u64) {
         self.idle_ns += now_ns - self.last_ns;
         self.rested(now_ns);
     }
 
-    /// The worker was parked.
+    /// Ends an interval in which the worker was parked.
     pub(super) fn rested(&mut self, now_ns: u64) {
         self.last_ns = now_ns;
         if let Some(recorder) = &mut self.recorder {
@@ -58,7 +58,7 @@ impl WorkerLog {
         }
     }
 
-    /// The worker executed a range of iterations until `now_ns`, with `cpu_ns` of CPU time.
+    /// Ends an interval in which the worker executed a range of iterations until `now_ns`, with `cpu_ns` of CPU time.
     pub(super) fn executed(
         &mut self,
         range: &Range<u64>,

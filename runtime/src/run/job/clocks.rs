@@ -1,9 +1,10 @@
-//! One time for all hosts: each process' clock against rank 0's.
+//! Aligns the clocks of all hosts: measures the offset of each process' clock from rank 0's clock.
 //!
-//! Every host counts its monotonic clock from its own start. Rank 0 and one process of each other host exchange a short
-//! message a few times. The shortest round trip bounds the error best (Cristian 1989). If a round takes `d` ns and the
-//! answer is taken to come from its middle, the offset is right to within `d / 2`. Processes of rank 0's host read the
-//! same clock. This is done when a run begins and when it ends, so that a trace can be corrected for drift.
+//! The monotonic clock of each host counts from the start of the host. Rank 0 and one process of each other host
+//! exchange a short message several times. The shortest round trip bounds the error best (Cristian 1989): if it takes
+//! `d` ns, and the answer is assumed to come from its middle, the offset is right to within `d / 2`. Processes of rank
+//! 0's host read the same clock. The offsets are measured at the beginning and end of a run, so that a trace can be
+//! corrected for drift.
 
 use std::sync::Arc;
 
@@ -13,21 +14,21 @@ use crate::trace::ClockOffset;
 use crate::transport::mpi::Links;
 use crate::transport::mpi::raw::{Channel, Communicator, MpiError};
 
-/// Rounds with each process.
+/// Number of round trips with each process.
 const ROUNDS: usize = 16;
 /// The tag of the messages.
 const CLOCK_CHANNEL: Channel = Channel::new(4);
 
-/// All clocks at one moment.
+/// The readings of all clocks at one moment.
 pub(crate) struct ClockAlignment {
-    /// Reading of this process' clock when rank 0's showed that moment.
+    /// Reading of this process' clock at that moment, ns.
     origin_ns: u64,
-    /// Each rank's clock minus rank 0's, and the error of the difference, ns.
+    /// Each rank's clock minus rank 0's, and the error of this difference, ns.
     offsets_ns: Vec<(i64, u64)>,
 }
 
 impl ClockAlignment {
-    /// Compares all clocks. Collective; rank 0 takes the others in turn, some 16 round trips each.
+    /// Compares all clocks. Collective; rank 0 makes [`ROUNDS`] round trips with one process after the other.
     pub(crate) fn measure(links: &Links, plan: &Plan) -> Result<ClockAlignment, MpiError> {
         let communicator = links.communicator();
         let me = communicator.rank();
@@ -63,7 +64,7 @@ impl ClockAlignment {
         Ok(ClockAlignment { origin_ns, offsets_ns })
     }
 
-    /// A clock that shows, on every rank, the time since the moment.
+    /// A clock that shows, on every rank, the time since that moment.
     pub(crate) fn clock(&self) -> Clock {
         Clock::Machine { origin_ns: self.origin_ns }
     }
@@ -78,7 +79,7 @@ pub(crate) fn offsets(begin: &ClockAlignment, end: &ClockAlignment) -> Vec<Clock
     both.map(offset).collect()
 }
 
-/// One round, ns: the time of the request, the other's clock, the time of the answer.
+/// One round trip, ns: the time of the request, the other clock, the time of the answer.
 struct Round {
     asked_ns: u64,
     shown_ns: u64,

@@ -1,15 +1,15 @@
-//! Send queue and credit: frames to a process are gathered into batches.
+//! Gathers the frames to a process into batches, and limits the bytes in flight by credit.
 //!
-//! A batch is a sequence of frames, each with its header before it. It goes to a process of the same host through a ring, to
-//! others as an MPI message. The first word of the message is the *grant*: the number of bytes of batches that its sender
-//! has taken from its receiver so far. A batch leaves when it is full, when its rank polls, and when its rank has nothing
-//! else to do. At a poll a batch for MPI leaves only if it is old or polls are rare. The reason for batches: one MPI call
-//! costs as much as a hundred small frames, and several frames share a cache line.
+//! A batch is a sequence of frames with their headers. A batch goes through a ring to a process of the same host, and
+//! as an MPI message to other processes. The first word of such a message is the *grant*: the number of bytes of
+//! batches that its sender has taken from its receiver so far. Batches are used because one MPI call costs as much as a
+//! hundred small frames, and because several frames share a cache line. A batch leaves when it is full, when its rank
+//! polls, and when its rank is idle. At a poll, a batch for MPI leaves only if it is old or polls are rare.
 //!
-//! **Credit.** At most [`WINDOW_BYTES`] are in flight from a process to a process of another host, batches in the queue of
-//! the receiver included. In a ring the limit is its size. Frames beyond that wait at the sender, which then is *congested*
-//! (see [`Transport::congested`](crate::transport::Transport::congested)). So a process that is stopped for long costs its
-//! partners a bounded amount of memory, and none of it lies inside MPI.
+//! **Credit.** At most [`WINDOW_BYTES`] are in flight from a process to a process of another host, including batches
+//! queued at the receiver. In a ring its size is the limit. Further frames wait at the sender, which is then
+//! *congested* (see [`Transport::congested`](crate::transport::Transport::congested)). So a process that is stopped for
+//! long costs its partners a bounded amount of memory, none of which is inside MPI.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use crate::wire::bulk::{Attachment, Block};
 /// The channel of batches.
 pub(crate) const BATCH: Channel = Channel::new(1);
 
-/// Bytes of a full batch. For a ring 32 lines, so that the reader can begin; for MPI a message that takes much longer than
-/// the call.
+/// Bytes of a full batch. For a ring 32 lines, so that the reader can begin early. For MPI a message that takes much
+/// longer than the call.
 const RING_BYTES: usize = 7 * WORD * 32;
 const MPI_BYTES: usize = 16 * 1024;
-/// Bytes of the longest batch: a full one and the longest frame.
+/// Maximum bytes of a batch: almost full, plus the longest frame.
 const BYTES_MAX: usize = 64 * 1024;
-/// Bytes in flight to a process of another host.
+/// Maximum bytes in flight to a process of another host.
 const WINDOW_BYTES: u64 = 512 * 1024;
-/// A batch for MPI of this age leaves, ns. If polls are this far apart or more, all batches leave at each.
+/// Age at which a batch for MPI leaves, ns. If polls are at least this far apart, all batches leave at each poll.
 pub(super) const OLD_NS: u64 = 10_000;
-/// Posted receives for batches.
+/// Number of posted receives for batches.
 const RECEIVES: usize = 4;
 
-/// The way by which batches leave.
+/// The link by which batches leave.
 enum Out {
     Ring(Writer<Words>),
     Mpi(Credit),
@@ -50,13 +50,12 @@ struct Credit {
     sendings: Sendings,
 }
 
-/// Send queue of frames to one process.
+/// The frames that are queued for one process.
 pub(crate) struct OutboundFrames {
     batch: Vec<u8>,
-    /// Bytes up to the end of the last complete frame, including the word of the grant. A frame that was begun and not ended
-    /// may follow.
+    /// Bytes up to the end of the last complete frame, including the word of the grant. An incomplete frame may follow.
     whole: usize,
-    /// The batch is full from this number of bytes on.
+    /// Number of bytes from which the batch is full.
     full_bytes: usize,
     since_ns: u64,
     out: Out,
@@ -75,13 +74,13 @@ impl OutboundFrames {
         OutboundFrames { batch: Vec::new(), whole: 0, full_bytes, since_ns: 0, out }
     }
 
-    /// Tells whether the age of a batch matters: a batch for a ring leaves at the next poll anyway.
+    /// Tells whether the age of a batch matters. A batch for a ring leaves at the next poll anyway.
     #[inline]
     pub(crate) fn ages(&self) -> bool {
         matches!(self.out, Out::Mpi(_))
     }
 
-    /// Begins a frame: the body is to be appended to the result. None if the batch is full, and has to leave first.
+    /// Begins a frame, and returns the buffer to which its body is appended. None if the batch is full.
     #[inline(always)]
     pub(crate) fn begin(&mut self, now_ns: u64) -> Option<&mut Vec<u8>> {
         self.take_back();
@@ -90,7 +89,7 @@ impl OutboundFrames {
         }
         if self.ages() && self.batch.is_empty() {
             self.since_ns = now_ns;
-            // The place of the grant.
+            // Space for the grant.
             self.batch.extend_from_slice(&[0; WORD]);
             self.whole = WORD;
         }
@@ -98,7 +97,7 @@ impl OutboundFrames {
         Some(&mut self.batch)
     }
 
-    /// The place of the body that was begun.
+    /// The position of the body that was begun.
     #[inline]
     fn body(&self) -> usize {
         debug_assert!(self.batch.len() >= self.whole + WORD, "a frame was begun");
@@ -119,7 +118,7 @@ impl OutboundFrames {
         self.whole = self.batch.len();
     }
 
-    /// Removes a frame that was not ended: on purpose, or because its encoding panicked. Returns its body.
+    /// Removes an incomplete frame, on purpose or because its encoding panicked. Returns its body.
     #[inline]
     pub(crate) fn take_back(&mut self) -> Vec<u8> {
         if self.batch.len() == self.whole { Vec::new() } else { self.cut_off() }
@@ -148,7 +147,7 @@ impl OutboundFrames {
         now_ns >= self.since_ns + OLD_NS
     }
 
-    /// Sends the batch, if there is one, with the grant `taken`. False if there is no room, or no credit, for it.
+    /// Sends the batch, if there is one, with the grant `taken`. False if there is no room or credit for it.
     #[inline]
     pub(crate) fn ship(
         &mut self,
@@ -198,22 +197,21 @@ impl OutboundFrames {
         Ok(())
     }
 
-    /// The receiver has taken `taken` bytes so far.
+    /// Applies a grant: the receiver has taken `taken` bytes so far.
     pub(crate) fn grant(&mut self, taken: u64) {
         if let Out::Mpi(credit) = &mut self.out {
             credit.granted = taken.clamp(credit.granted, credit.sent);
         }
     }
 
-    /// Publishes the number of blocks that have left, on a ring: only there can the receiver stop
-    /// calling MPI, once it knows this number.
+    /// Publishes the number of blocks that have left, if the link is a ring, where the receiver may stop calling MPI.
     pub(crate) fn publish_sent(&self, blocks: u64) {
         if let Out::Ring(ring) = &self.out {
             ring.publish_sent(blocks);
         }
     }
 
-    /// Tells whether the receiver has received `blocks` blocks. True for MPI, where it does not matter.
+    /// Tells whether the receiver has received `blocks` blocks. True for MPI, where the answer does not matter.
     pub(crate) fn has_received(&self, blocks: u64) -> bool {
         match &self.out {
             Out::Ring(ring) => ring.received() >= blocks,
@@ -230,7 +228,7 @@ impl OutboundFrames {
     }
 }
 
-/// Frames of one process that were received and not read yet.
+/// Received frames of one process that were not read yet.
 pub(crate) struct InboundFrames {
     /// The current batch, and the position in it.
     batch: Vec<u8>,
@@ -240,16 +238,16 @@ pub(crate) struct InboundFrames {
     source: Source,
 }
 
-/// The next frame, read on the fast path.
+/// The next frame on the fast path.
 pub(crate) enum PlainFrame<'b> {
     None,
-    /// A plain one: its body.
+    /// The body of a plain frame.
     Body(&'b [u8]),
     /// Another kind of frame, or a malformed one.
     Other,
 }
 
-/// The way by which batches come.
+/// The link by which batches arrive.
 enum Source {
     Ring(Reader<Words>),
     Mpi(Queue),
@@ -282,7 +280,7 @@ impl InboundFrames {
             }
     }
 
-    /// The next frame. After malformed bytes the start of the next frame is not known, so they stay the next.
+    /// The next frame. Malformed bytes are returned again by every call, because the end of their frame is not known.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Frame<'_>>, Malformed> {
         if self.read == self.batch.len() && !self.open() {
@@ -311,7 +309,7 @@ impl InboundFrames {
         frame::read(&self.batch, self.last).map(|(frame, _)| frame)
     }
 
-    /// Goes on to the next batch.
+    /// Moves on to the next batch.
     #[inline]
     fn open(&mut self) -> bool {
         match &mut self.source {
@@ -320,13 +318,13 @@ impl InboundFrames {
                 self.read = 0;
                 let come = ring.read(&mut self.batch);
                 if come && self.batch.is_empty() {
-                    // No process sends an empty batch: it is read as a malformed frame.
+                    // No process sends an empty batch, so it is read as a malformed frame.
                     self.batch.extend_from_slice(&[0xff; WORD]);
                 }
                 come
             }
             Source::Mpi(queue) => {
-                // A batch is taken once it was read to its end.
+                // A batch counts as taken after it was read to its end.
                 queue.taken += self.batch.len() as u64;
                 self.batch = queue.batches.pop_front().unwrap_or_default();
                 self.read = WORD.min(self.batch.len());
@@ -335,14 +333,14 @@ impl InboundFrames {
         }
     }
 
-    /// Publishes how many blocks have been received.
+    /// Publishes the number of blocks that have been received.
     pub(crate) fn publish_received(&self, blocks: u64) {
         if let Source::Ring(ring) = &self.source {
             ring.publish_received(blocks);
         }
     }
 
-    /// Tells whether `blocks` blocks have left the sender. True for MPI, where it does not matter.
+    /// Tells whether `blocks` blocks have left the sender. True for MPI, where the answer does not matter.
     pub(crate) fn has_sent(&self, blocks: u64) -> bool {
         match &self.source {
             Source::Ring(ring) => ring.sent() >= blocks,
@@ -356,7 +354,7 @@ impl InboundFrames {
         matches!(&self.source, Source::Mpi(queue) if queue.taken - queue.granted >= WINDOW_BYTES / 4)
     }
 
-    /// The grant to send in a message of its own, if the sender may be waiting for it.
+    /// The grant to send in a separate message, if the sender may be waiting for it.
     #[inline]
     pub(crate) fn take_due_grant(&mut self) -> Option<u64> {
         self.grant_is_due().then(|| self.grant())
@@ -371,14 +369,14 @@ impl InboundFrames {
         }
     }
 
-    /// Adds a batch to the queue; returns the grant in it.
+    /// Adds a batch to the queue; returns the grant in the batch.
     fn receive_batch(&mut self, batch: Vec<u8>) -> u64 {
         let Source::Mpi(queue) = &mut self.source else {
             unreachable!("processes of one host send no batches by MPI")
         };
         let grant = batch.first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
         if batch.len() > WORD {
-            // It was received into a buffer for the longest batch. A window of short batches must not take that memory for
+            // The buffer has the size of the longest batch. A window of short batches must not take that memory for
             // each.
             let short = batch.len() < batch.capacity() / 4;
             queue.batches.push_back(if short { batch[..].to_vec() } else { batch });
@@ -405,13 +403,13 @@ impl PostedReceives {
         Ok(PostedReceives { receives: receives.collect::<Result<_, _>>()? })
     }
 
-    /// Tells whether a batch has come.
+    /// Tells whether a batch has arrived.
     #[inline]
     pub(crate) fn ready(&mut self) -> Result<bool, MpiError> {
         self.receives.front_mut().map_or(Ok(false), Receiving::test)
     }
 
-    /// Adds the next received batch to its sender's; returns the sender, and the grant in the batch.
+    /// Adds the next received batch to the frames of its sender; returns the sender, and the grant in the batch.
     pub(crate) fn take<'a>(
         &mut self,
         communicator: &Communicator,
@@ -431,7 +429,7 @@ impl PostedReceives {
 mod tests {
     use super::*;
 
-    /// A batch that grants nothing, and ends with `tail`.
+    /// A batch with a grant of 0 that ends with `tail`.
     fn batch(bodies: &[&[u8]], tail: &[u8]) -> Vec<u8> {
         let mut batch = vec![0; WORD];
         for body in bodies {

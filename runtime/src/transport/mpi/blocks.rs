@@ -1,11 +1,11 @@
-//! Blocks of numbers that travel beside the frames of one lane of a link.
+//! Sends and receives the blocks of numbers that travel beside the frames of one lane of a link.
 //!
-//! Each is an MPI message of its own, with the tag of the lane. It is sent when its frame is written and awaited when its
-//! frame is read; MPI keeps the order of messages with one tag. A frame whose blocks are still coming holds up the frames
-//! after it in its lane. These may be read meanwhile.
+//! Each block is a separate MPI message with the tag of its lane, sent when its frame is written and awaited when its
+//! frame is read. MPI keeps the order of messages with one tag. A frame whose blocks have not arrived delays later
+//! frames of its lane. Later frames may be read meanwhile.
 //!
-//! MPI may copy a block in the very call that awaits it. So the blocks of freight are cut into pieces. These are awaited one
-//! after the other, with a poll of messages in between. Blocks of messages are awaited all at once.
+//! MPI may copy a block within the call that awaits it. Blocks of freight are therefore cut into pieces, which are
+//! awaited one by one, with a poll of messages in between. Blocks of messages are awaited all at once.
 
 use std::collections::VecDeque;
 
@@ -14,18 +14,18 @@ use super::frame::{Announced, Frame, Kind, Lane, Malformed};
 use super::raw::{Channel, Communicator, MpiError, Receiving, Sendings};
 use crate::wire::bulk::{Attachment, Block};
 
-/// The length of a piece of freight: some 30 us of copying, against 1 us for one more message.
+/// Length of a piece of freight, bytes: about 30 us of copying, compared with 1 us for one more message.
 const FREIGHT_PIECE_BYTES: usize = 128 * 1024;
 
-/// A frame that was read, and its blocks that are not complete.
+/// A frame that was read and whose blocks have not all arrived.
 struct PendingFrame {
     kind: Kind,
     body: Vec<u8>,
     blocks: Vec<Announced>,
     bytes: usize,
-    /// The first of the blocks, whose receives were started.
+    /// The blocks whose receives were started, the first of all blocks.
     awaited: Vec<Receiving>,
-    /// Number of blocks known to have come.
+    /// Number of blocks that have arrived.
     come: usize,
 }
 
@@ -72,29 +72,29 @@ impl Blocks {
         self.sendings.bytes()
     }
 
-    /// Bytes of blocks whose frames were read and not taken.
+    /// Bytes of the blocks whose frames were read and not taken.
     #[inline]
     pub(super) fn arriving_bytes(&self) -> usize {
         self.arriving_bytes
     }
 
-    /// Tells whether no frame waits for its blocks, or behind one that does.
+    /// Tells whether no frame waits for its blocks, or for an earlier frame that does.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.arriving.is_empty()
     }
 
-    /// Releases the memory of blocks that have left. True if all have.
+    /// Releases the memory of blocks that have left. True if all have left.
     pub(super) fn reap(&mut self) -> Result<bool, MpiError> {
         self.sendings.reap()
     }
 
-    /// Number of blocks that have left, and that have been received, since the start.
+    /// Number of blocks that have left, and number received, since the start.
     pub(super) fn so_far(&self) -> (u64, u64) {
         (self.sendings.sent(), self.received)
     }
 
-    /// Adds a frame that has blocks, or has to wait for frames before it.
+    /// Adds a frame that has blocks or must wait for earlier frames.
     pub(super) fn arrive(
         &mut self,
         from: u32,
@@ -113,7 +113,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Tells whether there is a first frame and it is complete. One piece is awaited per call, or all `in_one_go`.
+    /// Tells whether there is a first frame that is complete. Awaits one piece per call, or all pieces if `in_one_go`.
     pub(super) fn is_first_whole(
         &mut self,
         from: u32,
@@ -157,8 +157,8 @@ impl PendingFrame {
         Ok(())
     }
 
-    /// Tells whether all blocks have come. Awaits the next piece once the one before has come, or `in_one_go` all pieces in
-    /// turn.
+    /// Tells whether all blocks have arrived. Awaits the next piece once the previous piece has arrived; with
+    /// `in_one_go`, all pieces in turn.
     fn is_whole(
         &mut self,
         lane: Lane,
@@ -184,7 +184,7 @@ impl PendingFrame {
     }
 }
 
-/// The channel of blocks of numbers.
+/// The channel of the blocks of a lane.
 fn channel(lane: Lane) -> Channel {
     match lane {
         Lane::Express => Channel::new(2),

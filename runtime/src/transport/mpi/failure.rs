@@ -1,11 +1,11 @@
-//! The ways in which a link fails.
+//! The failures of a link to another process, and the errors of the run that they become.
 
 use super::raw::MpiError;
 use crate::error::Error;
 use crate::ids::Rank;
 
 pub(crate) enum Failure {
-    /// A packet that does not survive encoding.
+    /// A packet cannot be encoded or decoded.
     Wire(Box<Error>),
     /// The other process sent bytes that are no frame.
     Malformed {
@@ -26,7 +26,7 @@ impl Failure {
         Failure::Wire(Box::new(why))
     }
 
-    /// The error of a run on this rank.
+    /// The error of the run on rank `rank`.
     pub(super) fn error(self, rank: u32) -> Error {
         match self {
             Failure::Wire(error) => *error,

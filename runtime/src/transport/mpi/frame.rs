@@ -1,14 +1,14 @@
-//! The frames in rings and batches: the bytes of a packet, and the lengths of the blocks beside them.
+//! The format of frames in rings and batches: the bytes of a packet, and the lengths of the blocks beside it.
 //!
 //! ```text
 //! header   kind (2 bits) | lane (1) | blocks beside it (8) | bytes of the body (24); a word, its other bits 0
 //! body     the encoded packet, padded with zeroes to whole words
 //! blocks   one word per block: its bytes (48 bits) | bytes of one number (8 bits)
 //! ```
-//! Words have the byte order of this machine: the processes of one job run on one kind of machine, as MPI itself expects of
-//! `MPI_BYTE`.
+//! Words have the byte order of this machine, because the processes of a job run on one kind of machine. MPI requires
+//! the same for `MPI_BYTE`.
 //!
-//! Malformed bytes are recognised: a process that writes out of bounds ends the run, but does not crash this process.
+//! Malformed bytes are detected: a process that writes out of bounds ends the run, but does not crash its receiver.
 
 use Kind::{BodyBeside, Bye, Packet};
 use Lane::{Express, Freight};
@@ -19,22 +19,22 @@ use crate::wire::bulk::Attachment;
 /// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// A packet, its bytes in the body.
+    /// A packet with its bytes in the body.
     Packet = 0,
-    /// A packet whose bytes travel beside the frame too, as its first block.
+    /// A packet with its bytes in the first block beside the frame.
     BodyBeside = 1,
-    /// The sender sends no more in this run.
+    /// Nothing more is sent in this run.
     Bye = 2,
 }
 
-/// The lane of a frame's blocks. Frames are in order only within their lane.
+/// The lane of a frame and its blocks. Frames are in order only within their lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Lane {
     Express = 0,
     Freight = 1,
 }
 
-/// The kinds and lanes, by the bits of a header above the lengths.
+/// The kinds and lanes, by the bits of a header above the two lengths.
 const KINDS: [(Kind, Lane); 6] = [
     (Packet, Express),
     (Packet, Freight),
@@ -44,15 +44,15 @@ const KINDS: [(Kind, Lane); 6] = [
     (Bye, Freight),
 ];
 
-/// The length of the longest body, in the lowest bits of a header. If the other bits are 0, the frame is a packet of the
-/// express lane with no blocks.
+/// Maximum bytes of a body, and the mask of this length in a header. If the other bits are 0, the frame is a packet of
+/// the express lane without blocks.
 const HEADER_BYTES: usize = (1 << 24) - 1;
 
-/// Bytes that are no frame, or not a whole one.
+/// Bytes that are not a whole valid frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Malformed;
 
-/// A frame as it lies in a batch.
+/// A frame, borrowed from its batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Frame<'b> {
     pub(crate) lane: Lane,
@@ -61,7 +61,7 @@ pub(crate) struct Frame<'b> {
     pub(crate) blocks: &'b [[u8; WORD]],
 }
 
-/// A block of numbers beside a frame, as the frame announces it.
+/// The size and alignment of a block beside a frame, both in bytes, as in the frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Announced {
     pub(crate) bytes: usize,
@@ -84,13 +84,13 @@ impl Announced {
 }
 
 impl Frame<'_> {
-    /// The blocks beside it, in order.
+    /// The blocks beside the frame, in order.
     pub(crate) fn attachments(&self) -> Result<Vec<Announced>, Malformed> {
         self.blocks.iter().map(|&word| Announced::unpack(word)).collect()
     }
 }
 
-/// Begins a frame at the end of a batch, for its body to be appended.
+/// Begins a frame at the end of a batch; the caller appends the body.
 #[inline]
 pub(crate) fn begin(batch: &mut Vec<u8>) {
     batch.extend_from_slice(&[0; WORD]);
@@ -109,7 +109,7 @@ pub(crate) fn end(batch: &mut Vec<u8>, start: usize, lane: Lane, kind: Kind, bes
     beside.iter().for_each(|attachment| batch.extend_from_slice(&Announced::pack(attachment)));
 }
 
-/// The frame at this position of a batch, and the position of the next.
+/// The frame at position `at` of a batch, and the position of the next frame.
 #[inline]
 pub(crate) fn read(batch: &[u8], at: usize) -> Option<(Frame<'_>, usize)> {
     let (header, rest) = batch.get(at..)?.split_first_chunk()?;
@@ -122,8 +122,8 @@ pub(crate) fn read(batch: &[u8], at: usize) -> Option<(Frame<'_>, usize)> {
     Some((Frame { lane, kind, body: &rest[..bytes], blocks: blocks.as_chunks().0 }, next))
 }
 
-/// The body of the frame at this position of a batch, and the position of the next. None unless it is a *plain* frame: a
-/// packet of the express lane with no blocks. Nearly all frames are plain.
+/// The body of the frame at position `at` of a batch, and the position of the next frame. None unless the frame is
+/// *plain*: a packet of the express lane without blocks. Nearly all frames are plain.
 #[inline]
 pub(crate) fn read_plain(batch: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let (header, rest) = batch.get(at..)?.split_first_chunk()?;

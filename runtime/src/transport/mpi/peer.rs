@@ -1,14 +1,14 @@
-//! The link of one process to another: frames out and in, over a ring or in batches, and the blocks that travel beside them.
+//! The link from one process to another: frames in both directions, and the blocks beside them.
 //!
-//! Frames are read in the order they were written. Frames with blocks beside them take one of two *lanes* (see
-//! [`blocks`](super::blocks)), and stay in order only within their lane. Chunks, which take long, use the second, so that
-//! messages need not wait for the chunks before them.
+//! Frames are read in the order of their writing. A frame with blocks beside it is in one of two *lanes* (see
+//! [`blocks`](super::blocks)), and stays in order only within its lane. Chunks, which take long, use the lane for
+//! freight, so that messages need not wait for earlier chunks.
 //!
-//! **Progress.** MPI works on a message only while it is called, on both sides. For example, the receiver may have all of a
-//! block while Open MPI has not yet sent the notice that frees it at the sender. So a block is *in flight* until its
-//! receiver has it, its sender has released it, and each knows this of the other. As long as a block is in flight, both go
-//! on calling MPI. Processes of one host report their progress beside their rings. Processes of different hosts never stop
-//! calling MPI, since batches come by it.
+//! **Progress.** MPI works on a message only while it is called, on both sides. For example, the receiver may have all
+//! of a block while Open MPI has not yet sent the notice that releases the block at the sender. A block is therefore
+//! *in flight* until its receiver has it, its sender has released it, and each side has learned of both. While a block
+//! is in flight, both sides go on calling MPI. Processes of one host publish their progress in the first lines of their
+//! rings. Processes of different hosts never stop calling MPI, because batches arrive by it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use crate::transport::PacketHandler;
 use crate::wire::bulk::{Attachment, Block};
 use crate::wire::codec::{Codec, Encoded};
 
-/// Longer bodies travel beside their frame.
+/// Maximum bytes of a body in a frame; longer bodies travel beside their frame.
 const BODY_BYTES_MAX: usize = 16 * 1024;
-/// Bytes beside frames of one lane in flight to one process, or from it.
+/// Maximum bytes beside frames of one lane in flight to one process, or from it.
 const ATTACHED_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Freight is sent only while fewer bytes of it are in flight to one process. One side can copy about this much while the
-/// other does not run, on vCPUs that other processes use too. The receiver has no memory for a block of freight before it
-/// awaits it.
+/// Freight is sent only while fewer bytes of freight are in flight to the process. On shared vCPUs, one side can copy
+/// about this much while the other side does not run. The receiver allocates memory for a block of freight only when it
+/// awaits the block.
 const FREIGHT_BYTES: usize = 32 * 1024 * 1024;
-/// The sender is congested once more bytes than these wait for one receiver. The number is above a default flow-control
-/// window of the chunks that send to it. So flow control stops these chunks first.
+/// The sender is congested if more than this number of bytes wait for one receiver. The number exceeds a default
+/// flow-control window of the sending chunks, so that flow control stops the chunks first.
 const QUEUED_BYTES_MAX: usize = 24 * 1024 * 1024;
 
 /// The outcome of taking packets.
@@ -40,11 +40,11 @@ pub(crate) struct Taken {
     pub(crate) lane: Lane,
     /// At least one.
     pub(crate) packets: u32,
-    /// The receiver wants more.
+    /// The receiver takes more.
     pub(crate) more: bool,
 }
 
-/// A frame that found no room, with its blocks.
+/// A frame that waits for room, with its blocks.
 struct QueuedFrame {
     lane: Lane,
     kind: Kind,
@@ -63,7 +63,7 @@ pub(crate) struct Peer {
     freight: Blocks,
     /// A block may be in flight, in either direction.
     transfers: bool,
-    /// It has sent bye: later frames belong to the next run.
+    /// The other process has sent bye: later frames belong to the next run.
     closed: bool,
 }
 
@@ -90,7 +90,7 @@ impl Peer {
         }
     }
 
-    /// A run begins.
+    /// Begins a run.
     pub(crate) fn begin(&mut self) {
         self.closed = false;
     }
@@ -99,7 +99,7 @@ impl Peer {
         self.closed
     }
 
-    /// Sends a packet, now or when there is room. It is encoded in place, in the batch.
+    /// Sends a packet, now or when there is room, and encodes it directly in the batch if possible.
     #[inline]
     pub(crate) fn send(
         &mut self,
@@ -124,7 +124,7 @@ impl Peer {
         self.waiting.is_empty() && self.freight.unsent_bytes() < FREIGHT_BYTES && !self.departures.is_full()
     }
 
-    /// Sends a packet that messages may overtake, where there is room for it.
+    /// Sends a packet that messages may overtake. There must be room for it.
     pub(crate) fn send_freight(
         &mut self,
         write: impl FnOnce(&mut Vec<u8>) -> Encoded,
@@ -159,7 +159,7 @@ impl Peer {
         }
     }
 
-    /// As [`send_encoded`](Self::send_encoded), for a packet with blocks beside it, or whose body becomes a block.
+    /// As [`send_encoded`](Self::send_encoded), for a packet with blocks beside it or with a body that becomes a block.
     #[inline(never)]
     fn send_long(
         &mut self,
@@ -176,7 +176,7 @@ impl Peer {
         Ok(self.send_blocks(lane, &beside, communicator)?)
     }
 
-    /// Tells the other process that nothing more comes in this run.
+    /// Notifies the other process that this run sends nothing more to it.
     pub(crate) fn say_bye(&mut self, now_ns: u64, communicator: &Communicator) -> Result<(), Failure> {
         self.send_frame(Lane::Express, Kind::Bye, Vec::new(), Vec::new(), now_ns, communicator)
     }
@@ -232,7 +232,7 @@ impl Peer {
         self.blocks(lane).send(rank, beside, communicator)
     }
 
-    /// Sends the batch, if there is one and room for it. True if nothing is left of it.
+    /// Sends the batch, if there is one and there is room for it. True if nothing of it is left.
     #[inline]
     pub(crate) fn ship(&mut self, communicator: &Communicator) -> Result<bool, MpiError> {
         self.departures.ship(self.rank, || self.arrivals.grant(), communicator)
@@ -246,7 +246,7 @@ impl Peer {
         Ok(true)
     }
 
-    /// Sends queued frames, as far as there is room. True if none is left.
+    /// Sends queued frames while there is room. True if none is left.
     pub(crate) fn retry(&mut self, now_ns: u64, communicator: &Communicator) -> Result<bool, MpiError> {
         while let Some(kept) = self.waiting.pop_front() {
             if !self.write(&kept, now_ns, communicator)? {
@@ -258,7 +258,7 @@ impl Peer {
         Ok(true)
     }
 
-    /// Releases the memory of blocks that have left, and compares the blocks in flight with the other process.
+    /// Releases the memory of blocks that have left, and compares the progress of both sides.
     pub(crate) fn reap(&mut self) -> Result<(), MpiError> {
         if !self.transfers {
             return Ok(());
@@ -273,7 +273,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Number of blocks that have left, and that have been received, since the start, in both lanes.
+    /// Number of blocks that have left, and number received, since the start, in both lanes together.
     fn so_far(&self) -> (u64, u64) {
         let ((left, received), (freight_left, freight_received)) =
             (self.express.so_far(), self.freight.so_far());
@@ -288,13 +288,13 @@ impl Peer {
         self.waiting_bytes > QUEUED_BYTES_MAX
     }
 
-    /// Tells whether a block is in flight, in either direction: both processes have to call MPI until it is complete.
+    /// Tells whether a block is in flight, in either direction. Both processes must then call MPI.
     #[inline]
     pub(crate) fn has_transfers(&self) -> bool {
         self.transfers
     }
 
-    /// Tells whether a frame can be read, or one that was read is complete.
+    /// Tells whether a frame can be read, or a frame that was read is complete.
     #[inline]
     pub(crate) fn ready(&mut self, communicator: &Communicator) -> Result<bool, MpiError> {
         if !self.freight.is_empty() && self.freight.is_first_whole(self.rank, communicator, false)? {
@@ -306,7 +306,7 @@ impl Peer {
         Ok(!self.closed && self.arrivals.ready())
     }
 
-    /// Takes everything that has come and drops it: the run is over.
+    /// Takes and drops everything that has arrived, because the run is over.
     pub(crate) fn discard(&mut self, communicator: &Communicator) -> Result<(), Failure> {
         while self.may_read()
             && let Some(frame) = read(&mut self.arrivals, self.rank)?
@@ -321,14 +321,14 @@ impl Peer {
         Ok(())
     }
 
-    /// Tells whether frames may be read: the run goes on, and not too many bytes are in flight. The sender limits the bytes
-    /// of freight.
+    /// Tells whether frames may be read: the run goes on, and the bytes in flight are within the limit. The sender
+    /// limits the bytes of freight.
     #[inline]
     fn may_read(&self) -> bool {
         !self.closed && self.express.arriving_bytes() < ATTACHED_BYTES_MAX
     }
 
-    /// Awaits the blocks of the frame that was just read, or of the frames before it in its lane.
+    /// Awaits the blocks of the frame that was just read, or of earlier frames in its lane.
     fn await_blocks(&mut self, communicator: &Communicator) -> Result<(), Failure> {
         let Some(frame) = self.arrivals.last() else { return Ok(()) };
         self.transfers = true;
@@ -339,9 +339,9 @@ impl Peer {
         blocks.arrive(self.rank, frame, communicator)
     }
 
-    /// Gives the receiver the next packets: a row of plain frames, or else one packet of any kind, messages before freight.
-    /// A row has at most `most` frames. It ends where the receiver wants no more, or where the sender may wait for its
-    /// grant. Freight is awaited `in_one_go` where no messages are expected meanwhile.
+    /// Passes the next packets to the receiver: at most `most` plain frames, or else one packet of any kind, messages
+    /// before freight. Ends earlier if the receiver takes no more, or if the sender may wait for a grant. With
+    /// `in_one_go`, because no messages are expected, all pieces of freight are awaited.
     #[inline]
     pub(crate) fn take<C: Codec>(
         &mut self,
@@ -374,7 +374,7 @@ impl Peer {
         self.take_other(in_one_go, codec, communicator, receiver)
     }
 
-    /// Gives the receiver the first packet of freight, if it is complete; true if the receiver wants more.
+    /// Passes the first packet of freight to the receiver, if it is complete. True if the receiver takes more.
     pub(crate) fn take_freight<C: Codec>(
         &mut self,
         in_one_go: bool,
@@ -388,7 +388,7 @@ impl Peer {
         give(Rank(self.rank), codec, &body, blocks, receiver).map(Some)
     }
 
-    /// Gives the receiver one packet of any kind.
+    /// Passes one packet of any kind to the receiver.
     #[inline(never)]
     fn take_other<C: Codec>(
         &mut self,
@@ -402,7 +402,7 @@ impl Peer {
         Ok(Some(Taken { lane, packets: 1, more }))
     }
 
-    /// The next packet, with its blocks. A bye is not a packet.
+    /// The next packet, with its blocks. A bye ends the packets of the run.
     fn next(
         &mut self,
         in_one_go: bool,
@@ -436,7 +436,7 @@ impl Peer {
     }
 }
 
-/// Decodes a packet for a receiver that does not read it in place; true if it wants more.
+/// Decodes a packet for a receiver that does not read it in place. True if the receiver takes more.
 #[inline(never)]
 fn give<C: Codec>(
     from: Rank,

@@ -1,24 +1,23 @@
-//! Safe wrappers of MPI calls: the border to the library, and the third place with `unsafe`.
+//! Safe wrappers of MPI calls. The third place with `unsafe`.
 //!
-//! A [`Communicator`] starts messages, [`Sendings`] and [`Receiving`] are messages in flight, [`SharedMemory`] is memory
-//! that the processes of a host share. This module itself has the calls about the process. The non-blocking calls of rsmpi
-//! borrow their buffers for a scope. The sends of a transport outlive every scope, so a request owns its buffer until it is
-//! complete. A request that is dropped earlier leaks its buffer, since MPI may still use it.
+//! A [`Communicator`] starts messages, [`Sendings`] and [`Receiving`] are messages in flight, and [`SharedMemory`] is
+//! memory that the processes of a host share. This file has the calls that concern the process. A request owns its
+//! buffer until it is complete, because the sends of a transport outlive every scope. (The non-blocking calls of rsmpi
+//! borrow their buffers for a scope.) An incomplete request that is dropped leaks its buffer for MPI.
 //!
 //! # Rules
-//! 1. Everything here is `!Send`: MPI was initialised for one thread (funneled), and handles stay on it. Other threads may
-//!    see only the shared memory.
-//! 2. A buffer that MPI knows is owned by its request, and is neither moved nor freed before the request is complete.
+//! 1. All types except the shared memory are `!Send`, because MPI was initialised for one thread (funneled).
+//! 2. A request owns the buffer that MPI uses, and neither moves nor frees it before the request is complete.
 //! 3. Errors are returned (`MPI_ERRORS_RETURN`), with the text of MPI.
 //!
-//! Nothing here depends on packets, states of ranks or protocols.
+//! This module depends on no packets, states of ranks or protocols.
 #![expect(unsafe_code, reason = "calls to a C library; the rules above say what makes them sound")]
 
 use std::ffi::c_int;
 
 use mpi::ffi;
 
-/// Calls MPI; the error carries the function's name.
+/// Calls MPI; the error has the function's name.
 macro_rules! call {
     ($function:ident($($argument:expr),* $(,)?)) => {
         check(stringify!($function), ffi::$function($($argument),*))
@@ -63,7 +62,7 @@ pub(crate) fn is_main_thread() -> bool {
     flag != 0
 }
 
-/// Tells whether the process may have threads that do not call MPI.
+/// Tells whether the process may have other threads, which do not call MPI.
 pub(crate) fn may_have_threads() -> bool {
     mpi::environment::threading_support() >= mpi::Threading::Funneled
 }
@@ -86,7 +85,7 @@ pub(crate) fn is_finalized() -> bool {
 
 /// Ends all processes of the job at once.
 ///
-/// On MPI's world, whose abort is left to the launcher. With any other communicator MPICH 4.0 waits for messages to
+/// Aborts MPI's world, and the launcher ends the job. With any other communicator, MPICH 4.0 waits for messages to
 /// processes that may not take them any more.
 pub(crate) fn abort(code: u8) -> ! {
     // SAFETY: MPI runs; its world lives as long.

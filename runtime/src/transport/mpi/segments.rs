@@ -1,12 +1,13 @@
-//! Shared-memory segments of the processes of a host.
+//! Creates the shared-memory segments of the processes of a host.
 //!
-//! Each process makes a *segment*, and all map all segments. A segment is a file without a name, which the others open by
-//! way of `/proc`. Where that is not allowed, as between some containers, it is a file in `/dev/shm`. Its pages are
-//! allocated when it is made. So they lie near their process, and a file system that is too small is an error at once rather
-//! than a signal later. Only the limit of a memory control group still kills the process. An MPI window guarantees neither:
-//! if `/dev/shm` is too small, the window of Open MPI hangs the job and the window of MPICH kills it.
+//! Each process creates one *segment*, and all processes map all segments. A segment is an unnamed file, which other
+//! processes open through `/proc`. Where that is not allowed, as between some containers, the segment is a file in
+//! `/dev/shm`. The pages of a segment are allocated at its creation. They are therefore near their process, and a file
+//! system that is too small is an error at once instead of a signal later. Only the limit of a memory control group
+//! still kills the process. An MPI window guarantees neither: if `/dev/shm` is too small, Open MPI's window hangs the
+//! job and MPICH's kills it.
 //!
-//! The processes of a host agree: if one of them cannot have the memory, none has, and all know why.
+//! If one process of a host cannot create or map the memory, no process uses it, and all get the reason.
 
 use std::fs::File;
 use std::io;
@@ -21,7 +22,7 @@ use super::raw::{Communicator, Mapping, MpiError};
 use crate::threads::clock::monotonic_ns;
 use crate::wire;
 
-/// The place where segments are made.
+/// The file system of a segment.
 #[derive(Clone, Copy)]
 enum SegmentFs {
     /// In no directory; limited by the memory of the host.
@@ -30,23 +31,23 @@ enum SegmentFs {
     Shm,
 }
 
-/// The segment of this process, while others have to open it.
+/// The segment of this process, until all others have opened it.
 struct Segment {
     file: File,
     place: SegmentFs,
     offer: SegmentHandle,
 }
 
-/// The message of a process to the others about its segment.
+/// The description of a process' segment, sent to the other processes.
 #[derive(Serialize, Deserialize)]
 struct SegmentHandle {
     path: String,
-    /// The identity of the file that must be there.
+    /// The identity of the file, which is checked when it is opened.
     device: u64,
     inode: u64,
 }
 
-/// Segments of `bytes` bytes, zeroed, by process; or the reasons why there are none. Collective.
+/// Creates and maps segments of `bytes` zeroed bytes, by process, or returns why there are none. Collective.
 pub(crate) fn share(host: &Communicator, bytes: usize) -> Result<Result<Vec<Mapping>, String>, MpiError> {
     let mut whys = Vec::new();
     for place in [SegmentFs::Memfd, SegmentFs::Shm] {
@@ -68,14 +69,14 @@ fn share_in(
     let offers = host.allgather(&wire::encode(&offer).unwrap_or_default())?;
     let parts: Result<Vec<Mapping>, String> = offers.iter().map(|offer| accept(offer, bytes)).collect();
     let why = parts.as_ref().err().cloned().unwrap_or_default();
-    // The file of this process is removed once all have opened it.
+    // The file of this process is removed after all processes have opened it.
     let whys = host.allgather(why.as_bytes())?;
     drop(mine);
     let failed = whys.iter().find(|why| !why.is_empty());
     Ok(failed.map_or(parts, |why| Err(String::from_utf8_lossy(why).into_owned())))
 }
 
-/// Maps the segment that another process, or this one, offers.
+/// Maps a segment of this or another process.
 fn accept(offer: &[u8], bytes: usize) -> Result<Mapping, String> {
     let offer: Result<SegmentHandle, String> = wire::decode(offer).map_err(|why| why.to_string())?;
     let offer = offer?;

@@ -1,13 +1,13 @@
-//! A plan as one line for people: `2 hosts, 4 ranks x 2 workers, pinned: a 0-1 2-3, b 0-1 2-3`.
+//! Formats a plan as one line for people: `2 hosts, 4 ranks x 2 workers, pinned: a 0-1 2-3, b 0-1 2-3`.
 //!
-//! A list that is too long for a line is shortened: first to the vCPUs of each host, then to their number.
+//! If the list is too long for a line, only the vCPUs of each host are listed, or else only their number.
 
 use std::fmt;
 use std::fmt::Write as _;
 
 use super::{Plan, RankPlacement};
 
-/// A line longer than this is made shorter.
+/// Maximum length of a line with lists.
 const LINE_CHARS_MAX: usize = 160;
 
 /// The separator between pinned ranks and others.
@@ -28,14 +28,14 @@ impl fmt::Display for Plan {
 }
 
 impl Plan {
-    /// `2 workers`, or `1 to 3 workers` where ranks differ.
+    /// `2 workers`, or `1 to 3 workers` if ranks differ.
     fn worker_counts(&self) -> String {
         let counts = || self.placements.iter().map(|seats| seats.workers as usize);
         let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
         if least == most { count(most, "worker") } else { format!("{least} to {}", count(most, "worker")) }
     }
 
-    /// The words on ranks that are not pinned, if there are any.
+    /// The text about ranks that are not pinned, if there are any.
     fn oversubscribed_text(&self) -> String {
         let crowded = self.placements.iter().filter(|seats| seats.oversubscribed);
         let workers: usize = crowded.map(|seats| seats.workers as usize).sum();
@@ -91,7 +91,7 @@ pub(super) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Numbers as the kernel writes them, such as `0-3,8`.
+/// Numbers in the notation of the kernel, such as `0-3,8`.
 pub(crate) fn compact(vcpus: &[usize]) -> String {
     let mut vcpus = vcpus.to_vec();
     vcpus.sort_unstable();

@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A machine of `vcpus` vCPUs: `threads` hyperthreads per core, `per_cache` vCPUs per cache, two caches per domain. As on
-/// real ones the second hyperthreads are numbered after all the first.
+/// A machine with `vcpus` vCPUs: `threads` hyperthreads per core, `per_cache` vCPUs per cache, two caches per domain.
+/// As on real machines, the second hyperthreads have higher numbers than all first ones.
 fn machine(vcpus: u32, threads: u32, per_cache: u32) -> Vec<Vcpu> {
     let cores = vcpus / threads;
     let vcpu = |number| {
@@ -14,7 +14,7 @@ fn machine(vcpus: u32, threads: u32, per_cache: u32) -> Vec<Vcpu> {
     (0..vcpus).map(vcpu).collect()
 }
 
-/// Vcpus that have nothing in common but one cache and one domain.
+/// vCPUs of different cores that share one cache and one domain.
 fn alike(numbers: &[u32]) -> Vec<Vcpu> {
     numbers.iter().map(|&number| Vcpu { number, core: number, cache: 0, numa: 0 }).collect()
 }
@@ -192,7 +192,7 @@ fn ten_thousand_ranks_are_planned_and_told_in_one_line() {
     );
 }
 
-/// Up to four hosts' ranks in any order: all vCPUs of one machine, a part of them, or any of them.
+/// Ranks of up to four hosts in any order, each with all vCPUs of its machine, a part, or any subset.
 fn places() -> impl Strategy<Value = Vec<RankResources>> {
     let mask = prop_oneof![
         3 => Just((0, u64::MAX)),

@@ -12,7 +12,7 @@ use crate::threads::sleep::Sleeper;
 
 pub(super) struct Actor<'r> {
     shared: &'r Shared<'r>,
-    /// The vCPU of the actor; a communication thread has the one of worker 0.
+    /// The vCPU of the actor; a communication thread shares the vCPU of worker 0.
     pub(super) place: Place,
     /// None for the communication thread.
     pub(super) worker: Option<WorkerId>,
@@ -31,7 +31,7 @@ pub(super) enum Act {
     Execute(u64),
     /// The last check for work; a sleep if there is none.
     PrepareSleep(Option<Duration>),
-    /// Nothing, until the actor is woken or the timeout has passed.
+    /// No act until the actor is woken or the timeout has passed.
     Sleep {
         timeout: Option<Duration>,
         sleep_number: u64,
@@ -52,7 +52,7 @@ impl<'r> Actor<'r> {
         Actor { shared, place, worker, task, sleeper, act: Act::Step, sleeps: 0 }
     }
 
-    /// Does the next act. Returns the one after it.
+    /// Does the next act. Returns the following act.
     pub(super) fn act(&mut self) -> Act {
         self.act = match self.act {
             Act::Step | Act::Execute(_) => self.step(),
@@ -85,7 +85,7 @@ impl<'r> Actor<'r> {
         Act::Step
     }
 
-    /// Ends the sleep of an actor that was woken. Returns whether it did.
+    /// Ends the sleep of an actor that was woken. Returns whether the actor was woken.
     pub(super) fn wake_if_woken(&mut self) -> bool {
         let woken = matches!(self.act, Act::Sleep { .. }) && self.sleeper.is_woken();
         if woken {
@@ -94,7 +94,7 @@ impl<'r> Actor<'r> {
         woken
     }
 
-    /// The timeout of a sleep has passed: ends the sleep if the actor is still in it. Returns whether it did.
+    /// Ends the sleep with this number after its timeout. Returns whether the actor was still in it.
     pub(super) fn times_out(&mut self, timed_out: u64) -> bool {
         let sleeps = matches!(self.act, Act::Sleep { sleep_number, .. } if sleep_number == timed_out);
         if sleeps {

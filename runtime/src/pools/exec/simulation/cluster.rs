@@ -1,4 +1,4 @@
-//! The vCPUs of a simulated pool: slow and fast ranks, speeds that change, ranks that stop for a while.
+//! The simulated vCPUs of a pool: slow and fast ranks, speeds that change, ranks that stop for a while.
 
 use lb_strategies::pool::{Pool, SECOND};
 use lb_strategies::virtual_time::{SplitMix64, Traces, Vcpus, Worker};
@@ -21,7 +21,7 @@ pub(super) struct Cluster {
 impl Cluster {
     pub(super) fn new(pool: &Pool, seed: u64) -> Cluster {
         let mut rng = SplitMix64::new(seed);
-        // The length of the run if all workers had their highest speed: from 0.01 s to 5 s.
+        // The length of the run if all workers always had their highest speed: from 0.01 s to 5 s.
         let length_s = 0.01 * 500f64.powf(rng.uniform());
         let workers: u32 = pool.workers.iter().sum();
         let speed = (pool.iterations.max(1) as f64 / f64::from(workers) / length_s).min(SPEED_MAX);

@@ -1,4 +1,4 @@
-//! A communicator: sends, receives, and collective operations.
+//! A communicator of MPI: starts sends and receives, and runs collective operations.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -15,16 +15,16 @@ use super::request::{Receiving, Request, Requests, Sending};
 use super::{MpiError, check, is_finalized};
 use crate::wire::bulk::Shared;
 
-/// The longest message: MPI counts in `int`, and lower layers may count less (Linux copies some bytes less at a time).
+/// Maximum bytes of a message: MPI counts in `int`, and lower layers may count less, as Linux does.
 const PIECE_BYTES: usize = 1 << 30;
-/// A tag that no message has: a probe that finds a message stops there (Open MPI).
+/// A tag without messages, for probes. A probe that found a message would stop there (Open MPI).
 const NEVER_SENT: c_int = 0;
 /// Time between two tests of a slow operation.
 const TEST_INTERVAL: Duration = Duration::from_micros(50);
-/// Time that an operation goes on after a process is lost: its messages may be in flight.
+/// How long an operation goes on after a process is lost, because its messages may still be in flight.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A tag, and the length of the pieces into which its blocks are cut. The same on both sides.
+/// A tag, and the length of the pieces into which its blocks are cut. Both must be equal on both sides.
 #[derive(Clone, Copy)]
 pub(crate) struct Channel {
     tag: u16,
@@ -36,13 +36,13 @@ impl Channel {
         Channel { tag, piece_bytes: PIECE_BYTES }
     }
 
-    /// A channel of short pieces, each of which takes little time.
+    /// A channel of short pieces, so that each takes little time.
     pub(crate) const fn cut_at(tag: u16, piece_bytes: usize) -> Channel {
         Channel { tag, piece_bytes }
     }
 }
 
-/// Reports from any thread that a process is lost, so that no operation waits for it forever.
+/// Reports from any thread that a process is lost, so that no operation waits for the process forever.
 #[derive(Clone, Default)]
 pub(crate) struct Alarm(Arc<AtomicBool>);
 
@@ -56,20 +56,20 @@ impl Alarm {
     }
 }
 
-/// A communicator of our own.
+/// A communicator that only Caribou uses.
 pub(crate) struct Communicator {
     handle: ffi::MPI_Comm,
     alarm: Alarm,
-    /// No message is longer; the same for all processes.
+    /// Maximum bytes of a message; the same in all processes.
     piece_bytes: usize,
-    /// An operation was given up: MPI still waits for it.
+    /// An operation was given up, and MPI still waits for it.
     given_up: Cell<bool>,
-    /// Rule 1.
+    /// Makes the type `!Send` (rule 1).
     here: PhantomData<Rc<()>>,
 }
 
 impl Communicator {
-    /// A duplicate of `of`: messages of the two never meet. Collective.
+    /// A duplicate of `of`, whose messages never mix with messages of `of`. Collective.
     pub(crate) fn duplicate(
         of: &impl mpi::traits::AsRaw<Raw = ffi::MPI_Comm>,
     ) -> Result<Communicator, MpiError> {
@@ -89,7 +89,7 @@ impl Communicator {
         Ok(Communicator { handle, alarm, piece_bytes: PIECE_BYTES, given_up, here: PhantomData })
     }
 
-    /// Sets the length of pieces, for a test that has less than a gigabyte to send.
+    /// Sets the length of pieces, for a test that sends less than a gigabyte.
     #[cfg(test)]
     pub(crate) fn cut_at(&mut self, bytes: usize) {
         self.piece_bytes = bytes;
@@ -117,12 +117,12 @@ impl Communicator {
         self.alarm.clone()
     }
 
-    /// Notes that MPI cannot be finalized any more.
+    /// Notes that MPI cannot be finalized in this process.
     pub(crate) fn give_up(&self) {
         self.given_up.set(true);
     }
 
-    /// Tells whether MPI cannot be finalized any more.
+    /// Tells whether MPI cannot be finalized in this process.
     pub(crate) fn has_given_up(&self) -> bool {
         self.given_up.get()
     }
@@ -141,7 +141,7 @@ impl Communicator {
         size as u32
     }
 
-    /// Starts to send bytes. They are kept until they have left.
+    /// Starts to send bytes, and keeps them until they have left.
     pub(crate) fn send(
         &self,
         to: u32,
@@ -153,14 +153,14 @@ impl Communicator {
             requests.push(self.start_send(to, channel.tag, piece)?);
             Ok(())
         });
-        // Also if one piece did not start: MPI may read the others.
+        // Created even if one piece did not start, because MPI may read the other pieces.
         let sending = Sending::new(requests, bytes);
         started.map(|()| sending)
     }
 
     fn start_send(&self, to: u32, tag: u16, piece: &[u8]) -> Result<Request, MpiError> {
         let (mut request, count) = (MaybeUninit::uninit(), count_of(piece.len())?);
-        // SAFETY: the bytes are shared, so nothing writes them, and the caller's `Sending` holds on to them (rule 2).
+        // SAFETY: the bytes are shared, so nothing writes them, and the caller's `Sending` keeps them (rule 2).
         unsafe {
             call!(MPI_Isend(
                 piece.as_ptr().cast(),
@@ -192,7 +192,7 @@ impl Communicator {
         Ok(receiving)
     }
 
-    /// Starts to receive the next piece. False if there is none.
+    /// Starts to receive the next piece. False if there is no further piece.
     pub(crate) fn receive_next(
         &self,
         from: u32,
@@ -204,7 +204,7 @@ impl Communicator {
         Ok(true)
     }
 
-    /// Starts to receive up to `bytes` bytes, at most a piece, from any process.
+    /// Starts to receive up to `bytes` bytes from any process, in one piece.
     pub(crate) fn receive_any(&self, channel: Channel, bytes: usize) -> Result<Receiving, MpiError> {
         let mut receiving = Receiving::of(bytes, 1);
         let piece = receiving.next_piece(self.piece_bytes(channel));
@@ -217,7 +217,7 @@ impl Communicator {
         Ok(receiving)
     }
 
-    /// The caller's `Receiving` owns the memory that `start` points to, `bytes` long.
+    /// Starts to receive into `bytes` bytes at `start`, memory that the caller's `Receiving` must own.
     fn start_receive(
         &self,
         from: c_int,
@@ -241,7 +241,7 @@ impl Communicator {
         }
     }
 
-    /// Lets MPI work on everything in flight. The test of one request may work on that request only.
+    /// Lets MPI work on all operations in flight, because testing one request may work on that request only.
     pub(crate) fn progress(&self) -> Result<(), MpiError> {
         let mut flag: c_int = 0;
         // SAFETY: MPI writes the flag; the status is ignored.
@@ -256,7 +256,7 @@ impl Communicator {
         }
     }
 
-    /// Gathers the bytes of every process, in the order of their ranks. Collective; waits for all processes.
+    /// Gathers the bytes of every process, in rank order. Collective; waits for all processes.
     pub(crate) fn allgather(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>, MpiError> {
         let size = self.size() as usize;
         let length = Box::new(count_of(mine.len())?);
@@ -285,7 +285,7 @@ impl Communicator {
         if total == 0 {
             return Ok(vec![Vec::new(); size]);
         }
-        // An empty vector points nowhere, which some MPIs take for `MPI_IN_PLACE`.
+        // The pointer of an empty vector could be taken for `MPI_IN_PLACE` by some MPIs.
         let mut own = Vec::with_capacity(mine.len().max(1));
         own.extend_from_slice(mine);
         let (mut all, mut request) = (vec![0u8; total], MaybeUninit::uninit());
@@ -309,14 +309,14 @@ impl Communicator {
         Ok(starts.iter().zip(&lengths).map(part).collect())
     }
 
-    /// Waits for a collective operation, and returns its buffers. If it is given up they are leaked (rule 2).
+    /// Waits for a collective operation and returns its buffers. If the operation is given up, leaks them (rule 2).
     fn wait<T>(&self, call: &'static str, mut request: Request, needs: T) -> Result<T, MpiError> {
         let needs = ManuallyDrop::new(needs);
         self.until(call, || request.test())?;
         Ok(ManuallyDrop::into_inner(needs))
     }
 
-    /// Tests until the result is true; uses the vCPU less the longer it takes. Gives up some time after the alarm.
+    /// Repeats `test` until it returns true, with growing pauses. Gives up some time after the alarm.
     pub(crate) fn until(
         &self,
         call: &'static str,
@@ -349,12 +349,12 @@ impl Drop for Communicator {
         if is_finalized() {
             return;
         }
-        // SAFETY: the handle is ours and used nowhere else. A request that is in flight keeps what it needs.
+        // SAFETY: the handle is used nowhere else. A request in flight keeps what it needs.
         unsafe { ffi::MPI_Comm_free(&raw mut self.handle) };
     }
 }
 
-/// MPI counts in `int`.
+/// A number of bytes as `int`, in which MPI counts.
 fn count_of(bytes: usize) -> Result<c_int, MpiError> {
     let why = || format!("{bytes} bytes are more than one MPI message can carry, {} bytes", c_int::MAX);
     c_int::try_from(bytes).map_err(|_| MpiError { call: "send or receive", why: why() })

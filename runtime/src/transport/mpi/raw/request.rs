@@ -1,4 +1,4 @@
-//! Messages in flight, with the memory that MPI reads or writes meanwhile (rule 2).
+//! Messages in flight, each with the memory that MPI reads or writes until the message is complete (rule 2).
 
 use std::collections::VecDeque;
 use std::ffi::c_int;
@@ -18,7 +18,7 @@ pub(super) struct Request {
     source: u32,
     bytes: usize,
     complete: bool,
-    /// Rule 1.
+    /// Makes the type `!Send` (rule 1).
     here: PhantomData<Rc<()>>,
 }
 
@@ -27,7 +27,7 @@ impl Request {
         Request { handle, source: 0, bytes: 0, complete: false, here: PhantomData }
     }
 
-    /// Tells whether it is complete; lets MPI work on it.
+    /// Tells whether the request is complete; lets MPI work on it.
     #[inline]
     pub(super) fn test(&mut self) -> Result<bool, MpiError> {
         if self.complete {
@@ -64,7 +64,7 @@ impl Requests {
         self.pieces.push(piece);
     }
 
-    /// Tells whether all are complete; lets MPI work on the first that is not.
+    /// Tells whether all pieces are complete; lets MPI work on the first incomplete one.
     #[inline]
     fn test(&mut self) -> Result<bool, MpiError> {
         while let Some(piece) = self.pieces.get_mut(self.complete) {
@@ -92,7 +92,7 @@ impl Sending {
         Sending { requests, bytes: Some(bytes) }
     }
 
-    /// Tells whether the bytes have left, so that their memory is free again.
+    /// Tells whether the bytes have left, so that their memory is released.
     pub(crate) fn test(&mut self) -> Result<bool, MpiError> {
         self.requests.test()
     }
@@ -111,7 +111,7 @@ impl Drop for Sending {
     }
 }
 
-/// Sends in flight, in the order in which they were started.
+/// Sends in flight, in the order of their start.
 #[derive(Default)]
 pub(crate) struct Sendings {
     queue: VecDeque<Sending>,
@@ -154,50 +154,50 @@ impl Sendings {
 pub(crate) struct Receiving {
     requests: Requests,
     buffer: Option<Buffer>,
-    /// Bytes to receive, and the number of them whose receives were started.
+    /// Bytes to receive, and bytes whose receives were started.
     bytes: usize,
     started: usize,
 }
 
 impl Receiving {
-    /// The memory for a receive; no piece of it is awaited yet.
+    /// Allocates the memory for a receive, and starts no receive.
     pub(crate) fn of(bytes: usize, alignment: u8) -> Receiving {
         let buffer = Some(Buffer::with_capacity(bytes, alignment));
         Receiving { requests: Requests::default(), buffer, bytes, started: 0 }
     }
 
-    /// Where the next piece goes, and its length.
+    /// The address of the next piece, and its length.
     pub(super) fn next_piece(&mut self, piece_bytes: usize) -> Option<(*mut u8, usize)> {
         let left = self.bytes - self.started;
         let start = self.buffer.as_mut().filter(|_| left > 0)?.start();
         Some((start.wrapping_add(self.started), piece_bytes.min(left)))
     }
 
-    /// The receive of the next piece was started, of `bytes` bytes.
+    /// Adds the started receive of the next piece, of `bytes` bytes.
     pub(super) fn starts(&mut self, piece: Request, bytes: usize) {
         self.requests.push(piece);
         self.started += bytes;
     }
 
-    /// Tells whether the pieces that are awaited have come.
+    /// Tells whether all started pieces have arrived.
     #[inline]
     pub(crate) fn test(&mut self) -> Result<bool, MpiError> {
         self.requests.test()
     }
 
-    /// The sender and its block. Call it only when all pieces were started and [`test`](Self::test) returned true.
+    /// The sender and its block. All pieces must be started, and [`test`](Self::test) must have returned true.
     pub(crate) fn take(mut self) -> (u32, Block) {
         assert!(self.requests.are_complete() && self.started == self.bytes, "it has come");
         let buffer = self.buffer.take().expect("it is taken once");
         let pieces = &self.requests.pieces;
         let (source, bytes) =
             (pieces.first().map_or(0, |piece| piece.source), pieces.iter().map(|piece| piece.bytes).sum());
-        // SAFETY: MPI has written `bytes` bytes of the buffer: all pieces but the last are whole.
+        // SAFETY: MPI has written `bytes` bytes of the buffer, because all pieces but the last are whole.
         (source, unsafe { buffer.filled(bytes) })
     }
 }
 
-/// Tests of a cancelled receive, after which it is left to MPI.
+/// Number of tests of a cancelled receive before it is left to MPI.
 const CANCEL_TESTS: u32 = 1000;
 
 impl Drop for Receiving {
@@ -218,7 +218,7 @@ impl Drop for Receiving {
     }
 }
 
-/// Memory that MPI writes: the capacity of a vector, whose length is 0 until then.
+/// Memory that MPI writes: the capacity of a vector whose length is 0 until then.
 enum Buffer {
     One(Vec<u8>),
     Two(Vec<u16>),
@@ -245,10 +245,10 @@ impl Buffer {
         }
     }
 
-    /// The block of the first `bytes` bytes; a part of a number at the end is cut off.
+    /// The block of the first `bytes` bytes. An incomplete number at the end is cut off.
     ///
     /// # Safety
-    /// `bytes` bytes, from the start on, have been written.
+    /// The first `bytes` bytes must have been written.
     unsafe fn filled(self, bytes: usize) -> Block {
         // SAFETY: the caller's; the capacity is at least this number of numbers.
         unsafe {

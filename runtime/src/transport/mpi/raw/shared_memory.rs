@@ -1,4 +1,4 @@
-//! Memory that the processes of a host share, handed out as atomics so that its users need no `unsafe`.
+//! Maps memory that the processes of a host share, and hands it out as atomics so that its users need no `unsafe`.
 
 use std::fs::File;
 use std::io;
@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// A file's memory, mapped for as long as this lives.
+/// A mapped file, unmapped on drop.
 pub(crate) struct Mapping {
     start: *mut u8,
     bytes: usize,
 }
 
-// SAFETY: the memory is only ever seen as atomics.
+// SAFETY: the memory is accessed only as atomics.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// The first `bytes` bytes of a file that has them, and that is never truncated.
+    /// Maps the first `bytes` bytes of a file. The file must have them, and must never be truncated.
     pub(crate) fn new(file: &File, bytes: usize) -> io::Result<Mapping> {
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: the kernel chooses an address where nothing is.
@@ -30,12 +30,12 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new`; everything that points into it keeps the mapping. It fails for no mapping of ours.
+        // SAFETY: mapped in `new`; everything that points into the mapping keeps it alive. Unmapping it cannot fail.
         let _ = unsafe { munmap(self.start.cast(), self.bytes) };
     }
 }
 
-/// The first line of a segment: the sleep state of its owner.
+/// Length of the first line of a segment, which has the sleep state of its owner.
 const LINE_BYTES: usize = 64;
 
 /// Memory shared by the processes of a host: one segment per process.
@@ -49,7 +49,7 @@ impl SharedMemory {
         LINE_BYTES + words * 8
     }
 
-    /// Segments are whole lines.
+    /// The memory of these segments, which are whole lines.
     pub(crate) fn new(parts: Vec<Mapping>) -> Arc<SharedMemory> {
         assert!(parts.iter().all(|part| part.bytes >= LINE_BYTES), "every part has a sleep state");
         Arc::new(SharedMemory { parts })
@@ -63,7 +63,7 @@ impl SharedMemory {
         unsafe { AtomicU32::from_ptr(self.parts[process as usize].start.cast()) }
     }
 
-    /// Some words of a process' segment.
+    /// A range of words of a process' segment.
     pub(crate) fn words(self: &Arc<SharedMemory>, process: u32, range: std::ops::Range<usize>) -> Words {
         let part = &self.parts[process as usize];
         assert!(
@@ -87,8 +87,8 @@ impl std::ops::Deref for Words {
 
     #[inline]
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: `SharedMemory::words` checked the bounds. The memory is mapped as long as the `SharedMemory`, which this
-        // keeps, is aligned, and is accessed only as atomics.
+        // SAFETY: `SharedMemory::words` checked the bounds. The memory is mapped as long as the `SharedMemory` in
+        // `_window`, is aligned, and is accessed only as atomics.
         unsafe { std::slice::from_raw_parts(self.start, self.count) }
     }
 }
