@@ -6,7 +6,7 @@ pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
 }
 
 /// The message that the number of active ranks has changed, with the number of `all` ranks.
-pub(crate) fn resized(active: usize, all: usize, before: usize) -> String {
+pub(crate) fn resize_line(active: usize, all: usize, before: usize) -> String {
     let ranks = counted(all, "rank", "ranks");
     format!("{active} of {ranks} are active from now on, before it was {before}")
 }

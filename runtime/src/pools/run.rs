@@ -282,7 +282,7 @@ where
     }
 
     fn driver_thread_name(&self, rank: Rank) -> String {
-        format!("caribou {rank} monitor")
+        format!("caribou {rank} comm")
     }
 
     fn set_up(&self, rank: Rank, _ranks: u32) -> Result<PoolOfRank<'_, A, I, B>, Error> {

@@ -96,7 +96,7 @@ impl ResizeRequests {
     }
 
     /// Sets the number of active ranks.
-    pub(crate) fn resized(&self, active: u32) {
+    pub(crate) fn set_active(&self, active: u32) {
         self.active.store(active, Ordering::Relaxed);
     }
 

@@ -14,7 +14,7 @@ use super::report::{DivisionReport, SuperstepWorker};
 use super::share::Share;
 use super::units::Units;
 use crate::arrays::api::ctx::Ctx;
-use crate::text::{counted, resized};
+use crate::text::{counted, resize_line};
 use crate::trace::{StepRecord, StepWorker, StepsSoFar};
 
 /// Number of step records that are written together.
@@ -194,12 +194,12 @@ impl<P: Supersteps> Root<P> {
 
     /// Ends a resize if this reported step was the first with its division. Returns the number of active ranks, and a
     /// line about the change. Later steps are reported to the divider.
-    fn follow_resize(&mut self, number: u64, step: &OpenStep) -> Option<(u32, String)> {
+    fn end_resize(&mut self, number: u64, step: &OpenStep) -> Option<(u32, String)> {
         let in_effect = |resize: &mut Resize| resize.first_step.is_some_and(|first| number >= first);
         let Resize { before, .. } = self.resize.take_if(in_effect)?;
         let (active, all) = (self.active / self.workers_per_rank, self.workers / self.workers_per_rank);
         let units = counted(step.moved as usize, "unit", "units");
-        let line = format!("{}: {units} moved", resized(active, all, before));
+        let line = format!("{}: {units} moved", resize_line(active, all, before));
         Some((active as u32, line))
     }
 
@@ -248,8 +248,8 @@ impl<P: Supersteps> Root<P> {
             if let Err(fault) = self.report_step(number, &step) {
                 return ctx.fail(fault);
             }
-            if let Some((active, line)) = self.follow_resize(number, &step) {
-                ctx.resized(active, &line);
+            if let Some((active, line)) = self.end_resize(number, &step) {
+                ctx.resize_ended(active, &line);
             }
             ctx.stepped(|so_far| self.tell_so_far(&step, so_far));
         }

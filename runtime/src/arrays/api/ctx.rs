@@ -885,8 +885,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     }
 
     /// `active` ranks are active now: prints `line`.
-    pub(crate) fn resized(&mut self, active: u32, line: &str) {
-        self.handler.host.resized(active, line);
+    pub(crate) fn resize_ended(&mut self, active: u32, line: &str) {
+        self.handler.host.resize_ended(active, line);
     }
 
     /// Changes what the monitor shows of steps.

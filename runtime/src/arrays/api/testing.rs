@@ -330,6 +330,6 @@ impl HandlerHost for NullHost {
         None
     }
 
-    fn resized(&mut self, _: u32, _: &str) {}
+    fn resize_ended(&mut self, _: u32, _: &str) {}
     fn charge(&mut self, _: u64) {}
 }

@@ -86,7 +86,7 @@ pub(crate) enum Task {
     /// Print this warning.
     Warn(String),
     /// `active` ranks are active now: print `line`.
-    Resized { active: u32, line: String },
+    ResizeEnded { active: u32, line: String },
     /// Keep the result of a reduction for the caller of `run`.
     SetExitValue(Arc<Values>),
     /// Leave the scheduler.

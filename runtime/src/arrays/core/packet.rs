@@ -108,7 +108,7 @@ impl Packet {
             Packet::Sync(packet) => {
                 matches!(
                     packet,
-                    SyncPacket::Resized { .. }
+                    SyncPacket::ActiveRanks { .. }
                         | SyncPacket::OpenWindow { .. }
                         | SyncPacket::Decision { .. }
                         | SyncPacket::CompleteMigration

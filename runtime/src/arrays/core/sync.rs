@@ -84,7 +84,7 @@ pub(crate) enum SyncPacket {
     /// Requests that ranks 0 to `active` - 1 be the active ranks. To rank 0.
     Resize { active: u32 },
     /// Ranks 0 to `active` - 1 are the active ranks from now on. Down the tree.
-    Resized { active: u32 },
+    ActiveRanks { active: u32 },
     /// Requests measurements of all chunks, for a decision or only to begin a new window. Down the tree.
     OpenWindow { number: u64, decides: bool },
     /// Measurements of the sender and the ranks below it in a window. To the parent.
@@ -100,7 +100,7 @@ pub(crate) enum SyncPacket {
 impl SyncPacket {
     pub(crate) fn copy_to_child(&self) -> Option<SyncPacket> {
         match self {
-            &SyncPacket::Resized { active } => Some(SyncPacket::Resized { active }),
+            &SyncPacket::ActiveRanks { active } => Some(SyncPacket::ActiveRanks { active }),
             SyncPacket::OpenWindow { number, decides } => {
                 Some(SyncPacket::OpenWindow { number: *number, decides: *decides })
             }

@@ -197,7 +197,7 @@ impl Worker<'_> {
             }
             Task::CommitCheckpoint { number, arrays, written } => self.commit(number, arrays, written),
             Task::Warn(what) => warn(&what),
-            Task::Resized { active, line } => self.resized(active, &line),
+            Task::ResizeEnded { active, line } => self.resize_ended(active, &line),
             Task::SetExitValue(values) => match ExitValue::reduced(&values) {
                 Ok(value) => self.shared.ending.set_exit_value(value),
                 Err(why) => unreachable!("numbers and bytes encode: {why}"),

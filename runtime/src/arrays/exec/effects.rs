@@ -185,9 +185,9 @@ impl HandlerHost for Worker<'_> {
         self.shared.resizes.as_ref()?.take()
     }
 
-    fn resized(&mut self, active: u32, line: &str) {
+    fn resize_ended(&mut self, active: u32, line: &str) {
         if let Some(requests) = &self.shared.resizes {
-            requests.resized(active);
+            requests.set_active(active);
         }
         if !self.shared.clock.is_virtual() {
             tell(line);

@@ -46,7 +46,7 @@ use crate::measure::counters::SampleTrigger;
 use crate::pools::core::packet::{Part, PoolPacket, PoolResult};
 use crate::pools::core::work::Accumulated;
 use crate::run::watchdog::sample_interval;
-use crate::text::resized;
+use crate::text::resize_line;
 use crate::transport::handle::TransportHandle;
 use crate::warn::tell;
 
@@ -141,7 +141,7 @@ impl<'m> CommThread<'m> {
             }
         }
         self.pass_cancellation();
-        self.pass_resize();
+        self.begin_resize();
         self.shared.with(|inner, now_ns, actions| inner.driver.pass_time(now_ns, actions));
         self.report_progress();
         self.report_all_waiting();
@@ -224,13 +224,13 @@ impl<'m> CommThread<'m> {
     }
 
     /// On rank 0: shrinks or expands the run if that was requested.
-    fn pass_resize(&mut self) {
+    fn begin_resize(&mut self) {
         let Some(requests) = self.shared.resizes.as_ref().filter(|_| !self.is_cancelled()) else { return };
         let Some(active) = requests.take().filter(|&active| active != requests.active()) else { return };
         if !self.shared.clock.is_virtual() {
-            tell(&resized(active as usize, self.peers.ranks as usize, requests.active() as usize));
+            tell(&resize_line(active as usize, self.peers.ranks as usize, requests.active() as usize));
         }
-        requests.resized(active);
+        requests.set_active(active);
         self.broadcast(|| PoolPacket::Resize { active });
         self.resize(active);
     }

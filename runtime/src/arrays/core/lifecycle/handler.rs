@@ -183,7 +183,7 @@ pub(crate) trait HandlerHost {
     /// Takes the number of active ranks that was last requested from outside.
     fn take_resize(&mut self) -> Option<u32>;
     /// `active` ranks are active now: prints `line`.
-    fn resized(&mut self, active: u32, line: &str);
+    fn resize_ended(&mut self, active: u32, line: &str);
     /// The chunk declares load; the simulation lets that much time pass.
     fn charge(&mut self, ticks_ns: u64);
 }

@@ -45,7 +45,7 @@ impl RankCore {
             }
             SyncPacket::Signal(signal) => self.signalled(from, signal, now_ns, out),
             SyncPacket::Resize { active } => self.resize(active, now_ns, out),
-            SyncPacket::Resized { active } => {
+            SyncPacket::ActiveRanks { active } => {
                 self.sync.is_active = self.tree.rank.0 < active;
                 self.lifecycle.seeds.set_active(self.sync.is_active);
                 self.share_seeds(out);
@@ -195,7 +195,7 @@ impl RankCore {
         if is_awaited || !moves.is_empty() {
             self.broadcast_down(ROOT, SyncPacket::Decision { occasion, moves: moves.into() }, now_ns, out);
         }
-        self.tell_of_resize(now_ns, out);
+        self.end_resize(now_ns, out);
         // The next sync may have become complete meanwhile.
         let coordinator = self.sync.coordinator.as_mut().expect("only rank 0 is asked to decide");
         out.later.extend(coordinator.take_complete().map(|request| Task::Decide(Box::new(request))));
@@ -239,15 +239,15 @@ impl RankCore {
             return;
         }
         if let Some(active) = coordinator.resize(active) {
-            self.broadcast_down(ROOT, SyncPacket::Resized { active }, now_ns, out);
+            self.broadcast_down(ROOT, SyncPacket::ActiveRanks { active }, now_ns, out);
         }
     }
 
     /// Rank 0: reports to the user that chunks have moved to other active ranks.
-    fn tell_of_resize(&mut self, now_ns: u64, out: &mut Commands) {
+    fn end_resize(&mut self, now_ns: u64, out: &mut Commands) {
         let coordinator = self.sync.coordinator.as_mut();
-        let told = coordinator.and_then(|coordinator| coordinator.take_resized(now_ns));
-        out.later.extend(told.map(|(active, line)| Task::Resized { active, line }));
+        let told = coordinator.and_then(|coordinator| coordinator.end_resize(now_ns));
+        out.later.extend(told.map(|(active, line)| Task::ResizeEnded { active, line }));
     }
 
     /// Rank 0: opens a window if none is open, no chunk is migrating and no checkpoint is being made.
@@ -365,7 +365,7 @@ impl RankCore {
             None => self.send_up(SyncPacket::Flushed(migration_bytes), now_ns, out),
             Some(coordinator) => {
                 coordinator.flushed(&migration_bytes, now_ns);
-                self.tell_of_resize(now_ns, out);
+                self.end_resize(now_ns, out);
                 self.broadcast_down(ROOT, SyncPacket::CompleteMigration, now_ns, out);
             }
         }

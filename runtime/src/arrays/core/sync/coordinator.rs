@@ -22,7 +22,7 @@ use crate::arrays::core::collectives::population::Tally;
 use crate::arrays::core::lifecycle::erased::ErasedArray;
 use crate::ids::{ArrayId, ChunkId, Rank, SyncId};
 use crate::measure::records::Sample;
-use crate::text::{counted, resized};
+use crate::text::{counted, resize_line};
 use crate::trace::SyncReport;
 
 /// A sync that is not complete: the reports so far.
@@ -328,7 +328,7 @@ impl Coordinator {
     /// Returns the number of active ranks and a line for the user, once chunks have moved to these ranks. In windows
     /// another decision follows while chunks on inactive ranks have not run since the last window, up to
     /// [`DECISIONS_MAX`] decisions.
-    pub(crate) fn take_resized(&mut self, now_ns: u64) -> Option<(u32, String)> {
+    pub(crate) fn end_resize(&mut self, now_ns: u64) -> Option<(u32, String)> {
         let report = self.log.last()?;
         let resize = self.resize.as_mut().filter(|resize| resize.is_in_decision && self.ongoing.is_none())?;
         resize.count(report);
@@ -339,7 +339,7 @@ impl Coordinator {
         }
         let left: u32 = report.chunks_per_rank[self.active as usize..].iter().sum();
         let Resize { before, unasked, moved, moved_bytes, migrate_ns, .. } = self.resize.take()?;
-        let mut line = resized(self.active as usize, self.places.len(), before as usize);
+        let mut line = resize_line(self.active as usize, self.places.len(), before as usize);
         if moved > 0 {
             let (chunks, mb) = (counted(moved as usize, "chunk", "chunks"), moved_bytes as f64 / 1e6);
             line += &format!(": {chunks} of {mb:.1} MB moved in {:.1} ms", migrate_ns as f64 / 1e6);

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | [`Signal`] | up the tree, every few ms of work and once at its end | how busy the sender and the ranks below are; whether all are idle from now on |
 //! | [`Resize`] | to rank 0 | the number of ranks that are to be active |
-//! | [`Resized`] | down the tree | the number of ranks that are active from now on; a window with a decision follows soon |
+//! | [`ActiveRanks`] | down the tree | the number of ranks that are active from now on; a window with a decision follows soon |
 //! | [`OpenWindow`] | down the tree | the number of the window; whether rank 0 will decide |
 //! | [`WindowReports`] | up the tree | measurements of the sender and the ranks below it |
 //! | [`Decision`] | down the tree | all moves; not sent if no chunk moves |
@@ -36,7 +36,7 @@
 //!
 //! [`Signal`]: super::SyncPacket::Signal
 //! [`Resize`]: super::SyncPacket::Resize
-//! [`Resized`]: super::SyncPacket::Resized
+//! [`ActiveRanks`]: super::SyncPacket::ActiveRanks
 //! [`OpenWindow`]: super::SyncPacket::OpenWindow
 //! [`WindowReports`]: super::SyncPacket::WindowReports
 //! [`Decision`]: super::SyncPacket::Decision
