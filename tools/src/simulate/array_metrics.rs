@@ -1,26 +1,21 @@
-//! Computes the figures of a simulated run of an array: time, excess over the ideal, moves, and iteration times.
+//! Computes the figures that only a simulated run of an array has: syncs, moves, and iteration times.
 
 use std::sync::Arc;
 
 use lb_strategies::Strategy;
-use lb_strategies::pool::Nanos;
 use presentation::chart::Chart;
 use presentation::format::decimal;
 use serde::Serialize;
 use virtual_cluster::{ArrayRun, ArrayScenario, SyncRun};
 
-use super::compare::{Comparable, Comparison, Metrics};
+use super::compare::{Comparable, Comparison, Metrics, Outcome, seconds};
 use super::files::text;
 
-/// Result of one strategy in one scenario. Times are in seconds.
+/// Figures of one strategy in one scenario.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ArrayMetrics {
-    policy: String,
-    makespan_s: f64,
-    /// Excess over the ideal; none if iterations are missing.
-    excess_percent: Option<f64>,
     /// Time saved, in percent of the time of `none`; none if `none` is not compared.
-    saved_percent: Option<f64>,
+    pub(super) saved_percent: Option<f64>,
     /// Sum over workers of their idle time until the makespan.
     idle_worker_s: f64,
     moves: u64,
@@ -63,25 +58,11 @@ impl Sync {
     }
 }
 
-fn seconds(nanos: Nanos) -> f64 {
-    nanos as f64 / 1e9
-}
-
 impl ArrayMetrics {
-    /// Time saved, in percent of the time of `none`; none if `none` is not compared.
-    pub(super) fn saved_percent(&self) -> Option<f64> {
-        self.saved_percent
-    }
-
     /// The figures of `run`, which is `scenario` under a strategy.
-    fn new(policy: &str, scenario: &ArrayScenario, ideal_s: f64, run: &ArrayRun) -> Self {
+    fn new(scenario: &ArrayScenario, run: &ArrayRun) -> Self {
         let all = u64::from(scenario.array.chunks) * scenario.array.iterations;
-        let makespan_s = seconds(run.makespan());
-        let excess = if ideal_s > 0.0 { 100.0 * (makespan_s / ideal_s - 1.0) } else { 0.0 };
         Self {
-            policy: policy.to_owned(),
-            makespan_s,
-            excess_percent: run.is_complete(&scenario.array).then_some(excess),
             saved_percent: None,
             idle_worker_s: seconds(run.idle()),
             moves: run.moves(),
@@ -96,17 +77,18 @@ impl ArrayMetrics {
 
 impl Comparable for ArrayScenario {
     type Policy = dyn Strategy;
-    type Outcome = ArrayMetrics;
+    type Metrics = ArrayMetrics;
 
     fn ideal_s(&self) -> f64 {
         ArrayScenario::ideal_s(self)
     }
 
-    fn outcome(&self, spec: &str, policy: &Arc<dyn Strategy>, ideal_s: f64) -> ArrayMetrics {
-        ArrayMetrics::new(spec, self, ideal_s, &self.run(Arc::clone(policy)))
+    fn run_under(&self, policy: &Arc<dyn Strategy>) -> (f64, ArrayMetrics) {
+        let run = self.run(Arc::clone(policy));
+        (seconds(run.makespan()), ArrayMetrics::new(self, &run))
     }
 
-    fn comparison(&self, ideal_s: f64, outcomes: Vec<ArrayMetrics>) -> Comparison<ArrayMetrics> {
+    fn comparison(&self, ideal_s: f64, outcomes: Vec<Outcome<ArrayMetrics>>) -> Comparison<ArrayMetrics> {
         Comparison {
             scenario: self.name.clone(),
             chunks: Some(self.array.chunks),
@@ -120,34 +102,12 @@ impl Comparable for ArrayScenario {
 }
 
 impl Metrics for ArrayMetrics {
-    const HEADS: &'static [&'static str] = &[
-        "strategy",
-        "makespan s",
-        "excess %",
-        "saved %",
-        "idle s",
-        "syncs",
-        "moves",
-        "messages",
-        "predictor",
-        "",
-    ];
+    const POLICY: &'static str = "strategy";
+    const HEADS: &'static [&'static str] = &["saved %", "idle s", "syncs", "moves", "messages", "predictor"];
     const COLUMNS: &'static [&'static str] =
         &["saved_percent", "idle_worker_s", "syncs", "moves", "messages", "missing", "predictor"];
     const BASELINE: Option<&'static str> = Some("none");
     const PLOT: &'static str = "how long each iteration took";
-
-    fn policy(&self) -> &str {
-        &self.policy
-    }
-
-    fn makespan_s(&self) -> f64 {
-        self.makespan_s
-    }
-
-    fn excess_percent(&self) -> Option<f64> {
-        self.excess_percent
-    }
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -176,6 +136,6 @@ impl Metrics for ArrayMetrics {
     }
 
     fn chart(comparison: &Comparison<Self>) -> Chart {
-        comparison.chart_of_times("iteration", |outcome| &outcome.iteration_times_s)
+        comparison.chart_of_times("iteration", |metrics| &metrics.iteration_times_s)
     }
 }

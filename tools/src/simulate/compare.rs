@@ -7,6 +7,7 @@ use std::thread;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use lb_strategies::Table;
+use lb_strategies::pool::Nanos;
 use lb_strategies::spec::split_list;
 use presentation::chart::{Axis, Chart, Series};
 use presentation::format::decimal;
@@ -47,21 +48,42 @@ fn specs(list: &str) -> Result<Vec<String>, Error> {
 /// A scenario of pools, arrays or programs in supersteps, which can be run under policies.
 pub(super) trait Comparable: Sync {
     type Policy: ?Sized + Send + Sync + 'static;
-    type Outcome: Metrics + Send;
+    type Metrics: Metrics + Send;
 
     /// Time of the best schedule in seconds.
     fn ideal_s(&self) -> f64;
 
-    /// Runs the scenario under a policy.
-    fn outcome(&self, spec: &str, policy: &Arc<Self::Policy>, ideal_s: f64) -> Self::Outcome;
+    /// Runs the scenario under a policy. Returns the makespan in seconds, and the figures of this kind of program.
+    fn run_under(&self, policy: &Arc<Self::Policy>) -> (f64, Self::Metrics);
 
     /// Combines the outcomes of all policies in this scenario.
-    fn comparison(&self, ideal_s: f64, outcomes: Vec<Self::Outcome>) -> Comparison<Self::Outcome>;
+    fn comparison(&self, ideal_s: f64, outcomes: Vec<Outcome<Self::Metrics>>) -> Comparison<Self::Metrics>;
 }
 
-/// The figures of one run, for tables, files and plots.
+/// Result of one policy in one scenario.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Outcome<M> {
+    pub(super) policy: String,
+    pub(super) makespan_s: f64,
+    /// Excess over the ideal; none if the run is incomplete, because undone work saves time.
+    pub(super) excess_percent: Option<f64>,
+    #[serde(flatten)]
+    pub(super) metrics: M,
+}
+
+impl<M: Metrics> Outcome<M> {
+    fn new(policy: &str, ideal_s: f64, (makespan_s, metrics): (f64, M)) -> Self {
+        let excess = if ideal_s > 0.0 { 100.0 * (makespan_s / ideal_s - 1.0) } else { 0.0 };
+        let excess_percent = metrics.complaint().is_none().then_some(excess);
+        Self { policy: policy.to_owned(), makespan_s, excess_percent, metrics }
+    }
+}
+
+/// The figures of one run that only this kind of program has, for tables, files and plots.
 pub(super) trait Metrics: Serialize {
-    /// Heads of the table. The first column (the policy) and the last (its faults) are text.
+    /// Head of the table's column of policies.
+    const POLICY: &'static str = "policy";
+    /// Heads of the table between the common columns.
     const HEADS: &'static [&'static str];
     /// Heads of the CSV file after the common columns.
     const COLUMNS: &'static [&'static str];
@@ -70,10 +92,6 @@ pub(super) trait Metrics: Serialize {
     /// Title of the plot.
     const PLOT: &'static str;
 
-    fn policy(&self) -> &str;
-    fn makespan_s(&self) -> f64;
-    /// Excess over the ideal; none if the run is incomplete.
-    fn excess_percent(&self) -> Option<f64>;
     fn cells(&self) -> Vec<String>;
     fn values(&self) -> Vec<String>;
 
@@ -91,7 +109,7 @@ pub(super) trait Metrics: Serialize {
 
 /// Results of all policies in one scenario.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Comparison<O> {
+pub(super) struct Comparison<M> {
     pub(super) scenario: String,
     /// Chunks of an array.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,37 +123,40 @@ pub(super) struct Comparison<O> {
     pub(super) workers: Vec<u32>,
     /// Time of the best schedule in seconds.
     pub(super) ideal_s: f64,
-    pub(super) outcomes: Vec<O>,
+    pub(super) outcomes: Vec<Outcome<M>>,
 }
 
 /// Name of a scenario that options describe.
 pub(super) const DESCRIBED: &str = "described";
 
-impl<O: Metrics> Comparison<O> {
+impl<M: Metrics> Comparison<M> {
     /// The fraction of the baseline's time that the best schedule saves; none without a complete run of the baseline.
     pub(super) fn saved_at_most(&self) -> Option<(&'static str, f64)> {
-        let baseline = O::BASELINE?;
-        let run = self.outcomes.iter().find(|outcome| outcome.policy() == baseline)?;
-        run.excess_percent().filter(|_| run.makespan_s() > 0.0)?;
-        Some((baseline, (1.0 - self.ideal_s / run.makespan_s()).max(0.0)))
+        let baseline = M::BASELINE?;
+        let run = self.outcomes.iter().find(|outcome| outcome.policy == baseline)?;
+        run.excess_percent.filter(|_| run.makespan_s > 0.0)?;
+        Some((baseline, (1.0 - self.ideal_s / run.makespan_s).max(0.0)))
     }
 
     /// Stores in each complete run the time that it saves compared with the baseline.
     fn tell_savings(&mut self) {
-        let baseline = O::BASELINE.and_then(|name| self.outcomes.iter().find(|one| one.policy() == name));
-        let Some(baseline_s) = baseline.map(O::makespan_s).filter(|&seconds| seconds > 0.0) else { return };
-        for outcome in self.outcomes.iter_mut().filter(|outcome| outcome.excess_percent().is_some()) {
-            outcome.set_saved(100.0 * (1.0 - outcome.makespan_s() / baseline_s));
+        let baseline = M::BASELINE.and_then(|name| self.outcomes.iter().find(|one| one.policy == name));
+        let baseline_s = baseline.map(|outcome| outcome.makespan_s).filter(|&seconds| seconds > 0.0);
+        let Some(baseline_s) = baseline_s else { return };
+        for outcome in self.outcomes.iter_mut().filter(|outcome| outcome.excess_percent.is_some()) {
+            outcome.metrics.set_saved(100.0 * (1.0 - outcome.makespan_s / baseline_s));
         }
     }
 
     /// A panel with one line per policy: the time of each iteration or step, in seconds.
-    pub(super) fn chart_of_times(&self, turn: &str, times_s: impl Fn(&O) -> &[f64]) -> Chart {
-        let finite = |outcome| times_s(outcome).iter().copied().filter(|time| time.is_finite());
+    pub(super) fn chart_of_times(&self, turn: &str, times_s: impl Fn(&M) -> &[f64]) -> Chart {
+        let finite = |outcome: &Outcome<M>| -> Vec<f64> {
+            times_s(&outcome.metrics).iter().copied().filter(|time| time.is_finite()).collect()
+        };
         let top = 1.08 * self.outcomes.iter().flat_map(finite).fold(1e-9, f64::max);
         let turns = self.iterations as f64;
-        let line = |outcome| Series {
-            name: format!("{}: {} s", O::policy(outcome), decimal(outcome.makespan_s(), 1)),
+        let line = |outcome: &Outcome<M>| Series {
+            name: format!("{}: {} s", outcome.policy, decimal(outcome.makespan_s, 1)),
             dots: Vec::new(),
             radius: 0.0,
             opacity: 1.0,
@@ -157,16 +178,21 @@ impl<O: Metrics> Comparison<O> {
     }
 }
 
+/// Converts a time in virtual nanoseconds to seconds.
+pub(super) fn seconds(nanos: Nanos) -> f64 {
+    nanos as f64 / 1e9
+}
+
 /// Runs each scenario under each policy. Results are in the order of the scenarios.
 pub(super) fn compare<S: Comparable>(
     scenarios: &[S],
     policies: &[Policy<S::Policy>],
-) -> Vec<Comparison<S::Outcome>> {
+) -> Vec<Comparison<S::Metrics>> {
     let ideals: Vec<f64> = scenarios.iter().map(S::ideal_s).collect();
     let runs = scenarios.len() * policies.len();
     let outcomes = in_parallel(runs, |index| {
         let (which, policy) = (index / policies.len(), &policies[index % policies.len()]);
-        scenarios[which].outcome(&policy.spec, &policy.strategy, ideals[which])
+        Outcome::new(&policy.spec, ideals[which], scenarios[which].run_under(&policy.strategy))
     });
     let mut outcomes = outcomes.into_iter();
     let of_scenario = |(scenario, &ideal_s): (&S, &f64)| {
@@ -183,7 +209,7 @@ pub(super) fn write_tables<S: Comparable>(
     policies: &[Policy<S::Policy>],
     about: impl Fn(&S) -> String,
     out: &mut dyn Write,
-) -> Result<Vec<Comparison<S::Outcome>>, Error> {
+) -> Result<Vec<Comparison<S::Metrics>>, Error> {
     let mut comparisons = Vec::new();
     for (place, scenario) in scenarios.iter().enumerate() {
         if place > 0 {
@@ -198,11 +224,12 @@ pub(super) fn write_tables<S: Comparable>(
 }
 
 /// Returns an error if a run is incomplete.
-pub(super) fn all_complete<O: Metrics>(comparisons: &[Comparison<O>]) -> Result<(), Error> {
+pub(super) fn all_complete<M: Metrics>(comparisons: &[Comparison<M>]) -> Result<(), Error> {
     let runs: usize = comparisons.iter().map(|comparison| comparison.outcomes.len()).sum();
     let incomplete = comparisons.iter().flat_map(|comparison| {
         comparison.outcomes.iter().filter_map(|outcome| {
-            Some(format!("{} in {}: {}", outcome.policy(), comparison.scenario, outcome.complaint()?))
+            let complaint = outcome.metrics.complaint()?;
+            Some(format!("{} in {}: {complaint}", outcome.policy, comparison.scenario))
         })
     });
     let incomplete: Vec<String> = incomplete.collect();

@@ -48,7 +48,7 @@ impl Files {
     }
 
     /// Writes the requested files.
-    pub(super) fn write<O: Metrics>(&self, comparisons: &[Comparison<O>]) -> Result<(), Error> {
+    pub(super) fn write<M: Metrics>(&self, comparisons: &[Comparison<M>]) -> Result<(), Error> {
         if let Some(file) = &self.json {
             output::write(file, json(comparisons)?)?;
         }
@@ -63,23 +63,23 @@ impl Files {
 }
 
 /// One JSON array with an object per scenario.
-fn json<O: Metrics>(comparisons: &[Comparison<O>]) -> io::Result<String> {
+fn json<M: Metrics>(comparisons: &[Comparison<M>]) -> io::Result<String> {
     Ok(serde_json::to_string_pretty(comparisons)? + "\n")
 }
 
 /// A header, then one line per scenario and policy. An incomplete run has no excess.
-fn csv<O: Metrics>(comparisons: &[Comparison<O>]) -> io::Result<Vec<u8>> {
+fn csv<M: Metrics>(comparisons: &[Comparison<M>]) -> io::Result<Vec<u8>> {
     let mut csv = csv::Writer::from_writer(Vec::new());
-    csv.write_record(HEADS.iter().chain(O::COLUMNS)).map_err(csv_error)?;
+    csv.write_record(HEADS.iter().chain(M::COLUMNS)).map_err(csv_error)?;
     for comparison in comparisons {
         let Comparison { scenario, iterations, workers, ideal_s, .. } = comparison;
         let (ranks, all) = (workers.len(), workers.iter().sum::<u32>());
         for outcome in &comparison.outcomes {
-            let mut line = vec![scenario.clone(), outcome.policy().to_owned(), ranks.to_string()];
+            let mut line = vec![scenario.clone(), outcome.policy.clone(), ranks.to_string()];
             line.extend([all.to_string(), iterations.to_string()]);
-            line.extend([*ideal_s, outcome.makespan_s()].map(text));
-            line.push(outcome.excess_percent().map_or_else(String::new, text));
-            line.extend(outcome.values());
+            line.extend([*ideal_s, outcome.makespan_s].map(text));
+            line.push(outcome.excess_percent.map_or_else(String::new, text));
+            line.extend(outcome.metrics.values());
             csv.write_record(line).map_err(csv_error)?;
         }
     }
@@ -91,11 +91,11 @@ pub(super) fn text(number: f64) -> String {
     number.to_string()
 }
 
-fn svg<O: Metrics>(comparisons: &[Comparison<O>]) -> String {
+fn svg<M: Metrics>(comparisons: &[Comparison<M>]) -> String {
     let panels = comparisons.len().max(1) as f64;
-    let mut svg = Svg::new(SIZE.0, SIZE.1 * panels, O::PLOT);
+    let mut svg = Svg::new(SIZE.0, SIZE.1 * panels, M::PLOT);
     for (number, comparison) in comparisons.iter().enumerate() {
-        O::chart(comparison).draw(&mut svg, Area::at((0.0, SIZE.1 * number as f64), SIZE));
+        M::chart(comparison).draw(&mut svg, Area::at((0.0, SIZE.1 * number as f64), SIZE));
     }
     svg.finish()
 }

@@ -1,4 +1,4 @@
-//! Computes the figures of one simulated run of a pool: its time, its excess over the ideal, idle time and messages.
+//! Computes the figures that only a simulated run of a pool has: ends of workers and ranks, idle time and messages.
 
 use std::sync::Arc;
 
@@ -7,16 +7,12 @@ use presentation::chart::{Axis, Chart, Series};
 use serde::Serialize;
 use virtual_cluster::{PoolRun, Scenario, WorkerRun};
 
-use super::compare::{Comparable, Comparison, Metrics};
+use super::compare::{Comparable, Comparison, Metrics, Outcome, seconds};
 use super::files::text;
 
-/// Result of one policy in one scenario. Times are in seconds. Ranks that died count only in `worker_ends_s`.
+/// Figures of one policy in one scenario. Ranks that died count only in `worker_ends_s`.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct PoolMetrics {
-    pub(super) policy: String,
-    pub(super) makespan_s: f64,
-    /// Excess over the ideal; none if the run is incomplete, because undone work saves time.
-    pub(super) excess_percent: Option<f64>,
     /// Time between the ends of the first and the last worker.
     pub(super) worker_spread_s: f64,
     /// Time between the ends of the first and the last rank.
@@ -37,10 +33,6 @@ pub(super) struct PoolMetrics {
     pub(super) worker_speeds: Vec<Vec<f64>>,
 }
 
-fn seconds(nanos: Nanos) -> f64 {
-    nanos as f64 / 1e9
-}
-
 fn spread(ends: &[f64]) -> f64 {
     let first = ends.iter().copied().fold(f64::INFINITY, f64::min);
     let last = ends.iter().copied().fold(0.0, f64::max);
@@ -48,8 +40,8 @@ fn spread(ends: &[f64]) -> f64 {
 }
 
 impl PoolMetrics {
-    /// The figures of `run`, which is `scenario` under `policy`.
-    pub(super) fn new(policy: &str, scenario: &Scenario, ideal_s: f64, run: &PoolRun) -> Self {
+    /// The figures of `run`, which is `scenario` under a policy.
+    fn new(scenario: &Scenario, run: &PoolRun) -> Self {
         let workers: Vec<(Nanos, &WorkerRun)> = (scenario.workers().zip(&run.workers))
             .map(|(worker, run)| (scenario.start(worker), run))
             .collect();
@@ -59,20 +51,14 @@ impl PoolMetrics {
         let rank_ends: Vec<f64> = run.rank_ends(&scenario.pool).into_iter().map(seconds).collect();
         let iterations = scenario.pool.iterations;
         let done: u64 = run.workers.iter().map(|run| run.done).sum();
-        let missing = iterations.saturating_sub(run.executed.len());
-        let hung = run.closed.iter().filter(|closed| closed.is_none()).count();
-        let excess = if ideal_s > 0.0 { 100.0 * (seconds(makespan) / ideal_s - 1.0) } else { 0.0 };
         Self {
-            policy: policy.to_owned(),
-            makespan_s: seconds(makespan),
-            excess_percent: (missing == 0 && hung == 0).then_some(excess),
             worker_spread_s: spread(&ends),
             rank_spread_s: spread(&rank_ends),
             idle_worker_s: workers.iter().map(idle).map(seconds).sum(),
             messages: run.messages,
             overshoot_percent: 100.0 * done.saturating_sub(iterations) as f64 / iterations.max(1) as f64,
-            missing,
-            hung,
+            missing: iterations.saturating_sub(run.executed.len()),
+            hung: run.closed.iter().filter(|closed| closed.is_none()).count(),
             rank_ends_s: rank_ends,
             worker_ends_s: by_rank(scenario, run, |worker| seconds(worker.end)),
             worker_speeds: by_rank(scenario, run, |worker| worker.done as f64 / seconds(worker.end.max(1))),
@@ -82,17 +68,18 @@ impl PoolMetrics {
 
 impl Comparable for Scenario {
     type Policy = dyn PoolStrategy;
-    type Outcome = PoolMetrics;
+    type Metrics = PoolMetrics;
 
     fn ideal_s(&self) -> f64 {
         Scenario::ideal_s(self)
     }
 
-    fn outcome(&self, spec: &str, policy: &Arc<dyn PoolStrategy>, ideal_s: f64) -> PoolMetrics {
-        PoolMetrics::new(spec, self, ideal_s, &self.run(&**policy))
+    fn run_under(&self, policy: &Arc<dyn PoolStrategy>) -> (f64, PoolMetrics) {
+        let run = self.run(&**policy);
+        (seconds(run.makespan()), PoolMetrics::new(self, &run))
     }
 
-    fn comparison(&self, ideal_s: f64, outcomes: Vec<PoolMetrics>) -> Comparison<PoolMetrics> {
+    fn comparison(&self, ideal_s: f64, outcomes: Vec<Outcome<PoolMetrics>>) -> Comparison<PoolMetrics> {
         Comparison {
             scenario: self.name.clone(),
             chunks: None,
@@ -106,17 +93,7 @@ impl Comparable for Scenario {
 }
 
 impl Metrics for PoolMetrics {
-    const HEADS: &'static [&'static str] = &[
-        "policy",
-        "makespan s",
-        "excess %",
-        "spread s",
-        "of ranks s",
-        "idle s",
-        "messages",
-        "overshoot %",
-        "",
-    ];
+    const HEADS: &'static [&'static str] = &["spread s", "of ranks s", "idle s", "messages", "overshoot %"];
     const COLUMNS: &'static [&'static str] = &[
         "worker_spread_s",
         "rank_spread_s",
@@ -127,18 +104,6 @@ impl Metrics for PoolMetrics {
         "hung",
     ];
     const PLOT: &'static str = "when each worker ended";
-
-    fn policy(&self) -> &str {
-        &self.policy
-    }
-
-    fn makespan_s(&self) -> f64 {
-        self.makespan_s
-    }
-
-    fn excess_percent(&self) -> Option<f64> {
-        self.excess_percent
-    }
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -179,8 +144,8 @@ impl Metrics for PoolMetrics {
     }
 }
 
-fn ends_of_workers(outcome: &PoolMetrics) -> Series {
-    let ends = outcome.worker_ends_s.iter().flatten();
+fn ends_of_workers(outcome: &Outcome<PoolMetrics>) -> Series {
+    let ends = outcome.metrics.worker_ends_s.iter().flatten();
     Series {
         name: format!("{}: {:.0} s", outcome.policy, outcome.makespan_s),
         dots: (0..).map(f64::from).zip(ends.copied()).collect(),

@@ -108,10 +108,10 @@ fn write_ranks(
     let mut table = Table::new(heads);
     table.row(row("paper, without balance".to_owned(), figure.without_s, None));
     table.row(row("paper, with balance".to_owned(), figure.with_s, Some(last(figure.without_s))));
-    let without = &comparison.outcomes[0].rank_ends_s;
+    let without = &comparison.outcomes[0].metrics.rank_ends_s;
     for (place, outcome) in comparison.outcomes.iter().enumerate() {
         let before = (place > 0).then(|| last(without));
-        table.row(row(outcome.policy.clone(), &outcome.rank_ends_s, before));
+        table.row(row(outcome.policy.clone(), &outcome.metrics.rank_ends_s, before));
     }
     Ok(write!(out, "{table}")?)
 }
@@ -129,7 +129,7 @@ fn write_threads(comparison: &Comparison<PoolMetrics>, out: &mut dyn Write) -> R
         table.row(row("paper, with balance", rank, ends));
     }
     for outcome in &comparison.outcomes[1..] {
-        for (rank, ends) in outcome.worker_ends_s.iter().enumerate() {
+        for (rank, ends) in outcome.metrics.worker_ends_s.iter().enumerate() {
             table.row(row(&outcome.policy, rank, ends));
         }
     }
@@ -151,8 +151,8 @@ fn write_speeds(comparison: &Comparison<PoolMetrics>, out: &mut dyn Write) -> Re
     let mut table = Table::new(heads);
     table.row(row("paper, with balance", SPEEDS, ENDS_S));
     for outcome in &comparison.outcomes[1..] {
-        let PoolMetrics { policy, worker_speeds, worker_ends_s, .. } = outcome;
-        table.row(row(policy, range(worker_speeds), range(worker_ends_s)));
+        let PoolMetrics { worker_speeds, worker_ends_s, .. } = &outcome.metrics;
+        table.row(row(&outcome.policy, range(worker_speeds), range(worker_ends_s)));
     }
     Ok(write!(out, "{table}")?)
 }

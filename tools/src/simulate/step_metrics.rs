@@ -1,4 +1,4 @@
-//! Computes the figures of one simulated run in supersteps: its time, its excess over the ideal, divisions, step times.
+//! Computes the figures that only a simulated run in supersteps has: divisions, dropped jobs, step times.
 
 use std::sync::Arc;
 
@@ -8,16 +8,12 @@ use presentation::format::decimal;
 use serde::Serialize;
 use virtual_cluster::{NewDivision, StepScenario, StepsRun, Times};
 
-use super::compare::{Comparable, Comparison, Metrics};
+use super::compare::{Comparable, Comparison, Metrics, Outcome};
 use super::files::text;
 
-/// Result of one policy in one scenario. Times are in seconds.
+/// Figures of one policy in one scenario.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct StepMetrics {
-    policy: String,
-    makespan_s: f64,
-    /// Excess over the ideal; none if steps are missing.
-    excess_percent: Option<f64>,
     /// Time saved, in percent of the time of `equal`; none if `equal` is not compared.
     saved_percent: Option<f64>,
     /// Sum over workers of the time in which they did not compute.
@@ -49,18 +45,13 @@ impl From<NewDivision> for Division {
 }
 
 impl StepMetrics {
-    fn new(policy: &str, steps: u64, ideal_s: f64, run: StepsRun) -> Self {
-        let (makespan_s, moved) = (run.makespan_s(), run.moved());
+    fn new(steps: u64, run: StepsRun) -> Self {
         let done = run.step_seconds.iter().filter(|seconds| seconds.is_finite()).count() as u64;
-        let excess = if ideal_s > 0.0 { 100.0 * (makespan_s / ideal_s - 1.0) } else { 0.0 };
         let computing_s: f64 = run.computing_s.iter().sum();
         Self {
-            policy: policy.to_owned(),
-            makespan_s,
-            excess_percent: (done == steps).then_some(excess),
             saved_percent: None,
-            idle_worker_s: makespan_s * run.computing_s.len() as f64 - computing_s,
-            moved,
+            idle_worker_s: run.makespan_s() * run.computing_s.len() as f64 - computing_s,
+            moved: run.moved(),
             dropped: run.dropped,
             missing: steps - done,
             step_times_s: run.step_seconds,
@@ -71,17 +62,18 @@ impl StepMetrics {
 
 impl Comparable for StepScenario {
     type Policy = dyn SuperstepStrategy;
-    type Outcome = StepMetrics;
+    type Metrics = StepMetrics;
 
     fn ideal_s(&self) -> f64 {
         StepScenario::ideal_s(self)
     }
 
-    fn outcome(&self, spec: &str, policy: &Arc<dyn SuperstepStrategy>, ideal_s: f64) -> StepMetrics {
-        StepMetrics::new(spec, self.program.steps, ideal_s, self.run(&**policy))
+    fn run_under(&self, policy: &Arc<dyn SuperstepStrategy>) -> (f64, StepMetrics) {
+        let run = self.run(&**policy);
+        (run.makespan_s(), StepMetrics::new(self.program.steps, run))
     }
 
-    fn comparison(&self, ideal_s: f64, outcomes: Vec<StepMetrics>) -> Comparison<StepMetrics> {
+    fn comparison(&self, ideal_s: f64, outcomes: Vec<Outcome<StepMetrics>>) -> Comparison<StepMetrics> {
         let workers = match &self.times {
             Times::Vcpus(_, workers) => workers.clone(),
             Times::Jobs(series) | Times::Steps(series) => vec![1; series.len()],
@@ -99,24 +91,11 @@ impl Comparable for StepScenario {
 }
 
 impl Metrics for StepMetrics {
-    const HEADS: &'static [&'static str] =
-        &["policy", "makespan s", "excess %", "saved %", "idle s", "divisions", "moved", "dropped", ""];
+    const HEADS: &'static [&'static str] = &["saved %", "idle s", "divisions", "moved", "dropped"];
     const COLUMNS: &'static [&'static str] =
         &["saved_percent", "idle_worker_s", "divisions", "moved", "dropped", "missing"];
     const BASELINE: Option<&'static str> = Some("equal");
     const PLOT: &'static str = "how long each step took";
-
-    fn policy(&self) -> &str {
-        &self.policy
-    }
-
-    fn makespan_s(&self) -> f64 {
-        self.makespan_s
-    }
-
-    fn excess_percent(&self) -> Option<f64> {
-        self.excess_percent
-    }
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -143,6 +122,6 @@ impl Metrics for StepMetrics {
     }
 
     fn chart(comparison: &Comparison<Self>) -> Chart {
-        comparison.chart_of_times("step", |outcome| &outcome.step_times_s)
+        comparison.chart_of_times("step", |metrics| &metrics.step_times_s)
     }
 }

@@ -5,21 +5,21 @@ use std::io::{self, Write};
 use presentation::Table;
 use presentation::format::decimal;
 
-use super::compare::{Comparison, Metrics};
+use super::compare::{Comparison, Metrics, Outcome};
 
 /// Replaces the excess of an incomplete run.
 pub(super) const NO_EXCESS: &str = "n/a";
 
 /// Writes the table of one scenario. `about` describes the scenario.
-pub(super) fn write<O: Metrics>(
-    comparison: &Comparison<O>,
+pub(super) fn write<M: Metrics>(
+    comparison: &Comparison<M>,
     about: &str,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "{}: {about}{}", comparison.scenario, size(comparison))?;
-    let last = O::HEADS.len() - 1;
-    let words = (0..=last).map(|column| column == 0 || column == last);
-    let mut table = Table::new(O::HEADS.iter().copied()).text_columns(words);
+    let heads = [&[M::POLICY, "makespan s", "excess %"], M::HEADS, &[""]].concat();
+    let words: Vec<bool> = (1..=heads.len()).map(|column| column == 1 || column == heads.len()).collect();
+    let mut table = Table::new(heads).text_columns(words);
     comparison.outcomes.iter().for_each(|outcome| table.row(cells(outcome)));
     write!(out, "{table}")?;
     if let Some((baseline, most)) = comparison.saved_at_most() {
@@ -33,20 +33,20 @@ pub(super) fn write<O: Metrics>(
 }
 
 /// The cells of a row: policy, time, excess over the ideal, figures of this shape of program, faults.
-fn cells<O: Metrics>(outcome: &O) -> Vec<String> {
-    let excess = outcome.excess_percent();
+fn cells<M: Metrics>(outcome: &Outcome<M>) -> Vec<String> {
+    let excess = outcome.excess_percent;
     let mut cells = vec![
-        outcome.policy().to_owned(),
-        seconds(outcome.makespan_s()),
+        outcome.policy.clone(),
+        seconds(outcome.makespan_s),
         excess.map_or_else(|| NO_EXCESS.to_owned(), |excess| decimal(excess, 2)),
     ];
-    cells.extend(outcome.cells());
-    cells.push(outcome.complaint().unwrap_or_default());
+    cells.extend(outcome.metrics.cells());
+    cells.push(outcome.metrics.complaint().unwrap_or_default());
     cells
 }
 
 /// The size of a scenario: workers, work, and ideal time.
-pub(super) fn size<O>(comparison: &Comparison<O>) -> String {
+pub(super) fn size<M>(comparison: &Comparison<M>) -> String {
     let Comparison { workers, iterations, ideal_s, .. } = comparison;
     let ranks = workers.len();
     let each = workers.first().copied().unwrap_or(0);
