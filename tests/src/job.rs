@@ -5,13 +5,13 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::panic::resume_unwind;
-use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use crate::{Scratch, scratch};
 
 /// A job that takes longer hangs, unless it is given another limit.
 pub const JOB_TIMEOUT: Duration = Duration::from_secs(120);
@@ -41,29 +41,6 @@ impl Drop for JobSlot {
     fn drop(&mut self) {
         *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) -= self.0;
         ONE_HAS_ENDED.notify_all();
-    }
-}
-
-/// A folder for the files that a launcher keeps while its job runs; gone with its value.
-///
-/// The launchers of Open MPI share one otherwise, which each makes if it is missing and removes at its end if it is
-/// empty: two that start and end at once run into each other ("unable to create ...: File exists").
-struct LauncherFolder(PathBuf);
-
-impl LauncherFolder {
-    fn new() -> LauncherFolder {
-        static JOBS: AtomicU32 = AtomicU32::new(0);
-        let (process, job) = (std::process::id(), JOBS.fetch_add(1, Ordering::Relaxed));
-        let folder = std::env::temp_dir().join(format!("caribou-job-{process}-{job}"));
-        std::fs::create_dir_all(&folder).expect("a folder for the launcher");
-        LauncherFolder(folder)
-    }
-}
-
-impl Drop for LauncherFolder {
-    fn drop(&mut self) {
-        // What is left lies among temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -140,7 +117,11 @@ pub struct Job {
     stderr: JoinHandle<String>,
     begin: Instant,
     limit: Duration,
-    _folder: LauncherFolder,
+    /// For the files that the launcher keeps while its job runs.
+    ///
+    /// The launchers of Open MPI share one folder otherwise, which each makes if it is missing and removes at its end if it
+    /// is empty: two that start and end at once run into each other ("unable to create ...: File exists").
+    _folder: Scratch,
     _turn: JobSlot,
 }
 
@@ -180,8 +161,9 @@ impl Job {
     }
 
     fn start_in(turn: JobSlot, mut command: Command) -> Job {
-        let folder = LauncherFolder::new();
-        command.env("OMPI_MCA_orte_tmpdir_base", &folder.0);
+        let folder = scratch();
+        std::fs::create_dir_all(&*folder).expect("a folder for the launcher");
+        command.env("OMPI_MCA_orte_tmpdir_base", &folder);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the launcher starts");
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));

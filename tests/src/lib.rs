@@ -26,11 +26,17 @@ pub mod faulty;
 pub mod full_ring;
 pub mod job;
 pub mod paced;
+mod scratch;
+mod sweep;
 
-use std::ops::Range;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
+
+use caribou::{Chunk, Config, Error, Extent, Placement, Report, Values};
+
+pub use self::scratch::{Scratch, scratch};
+pub use self::sweep::{Seeds, expected, seed_count, seeds, simulated};
 
 /// Time that a run may take before it counts as hanging: thousands of times what the tests need.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -52,18 +58,46 @@ pub fn with_timeout<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Sen
     }
 }
 
-/// The seeds of a sweep: so many, or those that the environment names by `SEEDS` or `SEED`.
-#[expect(clippy::disallowed_methods, reason = "the length of the sweep is the caller's choice")]
-pub fn seeds(usual: u64) -> Range<u64> {
-    let seeds = std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(usual);
-    let first = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    first.map_or(0..seeds, |seed: u64| seed..seed + 1)
+/// Runs a single array, placed in blocks.
+///
+/// # Errors
+/// Those of the run.
+pub fn run_array<C: Chunk>(
+    config: Config,
+    extent: impl Extent<C::Index> + Clone + Send + Sync,
+    make: impl Fn(C::Index) -> C + Clone + Send + Sync + 'static,
+) -> Result<Report, Error> {
+    run_array_with(config, extent, Placement::Block, make)
 }
 
-/// How often something must happen in this sweep, if it happens `count` times in the `usual` number of seeds. Fewer than 20
-/// seeds need not meet it at all.
-pub fn expected(count: u64, usual: u64) -> u64 {
-    let seeds = seeds(usual);
-    let seeds = seeds.end - seeds.start;
-    if seeds < 20 { 0 } else { count * seeds / usual }
+/// Runs a single array with a placement.
+///
+/// # Errors
+/// Those of the run.
+pub fn run_array_with<C: Chunk>(
+    config: Config,
+    extent: impl Extent<C::Index> + Clone + Send + Sync,
+    placement: Placement,
+    make: impl Fn(C::Index) -> C + Clone + Send + Sync + 'static,
+) -> Result<Report, Error> {
+    caribou::run(config, move |setup| {
+        setup.array_with(extent.clone(), placement.clone(), make.clone());
+    })
+}
+
+/// The settings of a run whose chunks move at syncs only, each 20 steps, by this strategy.
+///
+/// # Panics
+/// If there is no such strategy.
+pub fn at_syncs(ranks: u32, lb: &str) -> Config {
+    Config::default().ranks(ranks).period(20).lb(lb).expect("it is in the table")
+}
+
+/// The first number of a reduction of whole numbers.
+///
+/// # Panics
+/// If other values were contributed.
+pub fn whole_number(values: Values) -> u64 {
+    let Values::U64(numbers) = values else { panic!("whole numbers are contributed, and not {values:?}") };
+    numbers[0]
 }

@@ -8,6 +8,7 @@ use std::sync::Once;
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::run_array_with;
 use caribou::supersteps::{Job, Parts, Supersteps, Then};
 use caribou::{Chunk, Config, Ctx, Error, Launch, Placement};
 use serde::{Deserialize, Serialize};
@@ -44,9 +45,7 @@ fn introduce() {
 
 fn arrays(config: Config) -> Result<(), Error> {
     let ranks = config.rank_count();
-    caribou::run(config, |setup| {
-        setup.array_with(ranks, Placement::RoundRobin, |_| Token);
-    })?;
+    run_array_with(config, ranks, Placement::RoundRobin, |_| Token)?;
     Ok(())
 }
 

@@ -38,7 +38,7 @@ fn assert_as_serial(name: &str) {
 fn assert_as_serial_by_seed(name: &str) {
     let program = program(name);
     let expected = (program.serial)();
-    for seed in seeds(60) {
+    for seed in seeds(60, "--test dynamic") {
         let [lb, ranks, workers, period] = [5, 4, 2, 2].map({
             let mut left = seed;
             move |choices| (left % choices, left /= choices).0 as u32
@@ -46,8 +46,7 @@ fn assert_as_serial_by_seed(name: &str) {
         let config = Config::default().simulate(seed).ranks(1 + ranks).workers(1 + workers);
         let config = config.balance(PERIODS[period as usize]);
         let result = config.lb(STRATEGIES[lb as usize]).and_then(program.run);
-        let repeat = format!("SEED={seed} cargo test -p caribou-tests --release --test dynamic {name}");
-        assert_eq!(result.as_ref().ok(), Some(&expected), "{result:?}\nrepeat with: {repeat}");
+        assert_eq!(result.as_ref().ok(), Some(&expected), "{result:?}");
     }
 }
 

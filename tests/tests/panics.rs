@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use caribou::{Chunk, Config, Ctx, Error, Placement, Reducer, Setup, Target, Values};
 use caribou_tests::events::listen;
-use caribou_tests::with_timeout;
+use caribou_tests::{at_syncs, run_array, with_timeout};
 use serde::{Deserialize, Serialize};
 use tracing::{Level, Metadata};
 
@@ -115,10 +115,6 @@ impl Chunk for Juggler {
     }
 }
 
-fn config(ranks: u32, lb: &str) -> Config {
-    Config::default().ranks(ranks).period(20).lb(lb).expect("the strategy is in the table")
-}
-
 fn run(config: Config, place: Option<Place>) -> Result<caribou::Report, Error> {
     with_timeout(&format!("{place:?}, {config:?}"), move || {
         caribou::run(config, |setup| {
@@ -131,7 +127,7 @@ fn run(config: Config, place: Option<Place>) -> Result<caribou::Report, Error> {
 #[test]
 fn nobody_panics_if_nobody_is_clumsy() {
     for ranks in [1, 3] {
-        run(config(ranks, "rotate"), None).expect("it ends");
+        run(at_syncs(ranks, "rotate"), None).expect("it ends");
     }
 }
 
@@ -151,7 +147,7 @@ fn a_panic_names_rank_chunk_message_and_phase() {
             continue;
         }
         let what = format!("{place:?} on {ranks} ranks");
-        let Err(error) = run(config(ranks, "rotate"), Some(place)) else { panic!("{what}: no error") };
+        let Err(error) = run(at_syncs(ranks, "rotate"), Some(place)) else { panic!("{what}: no error") };
         let Error::HandlerPanicked { rank, chunk, message, phase, panic } = &error else {
             panic!("{what}: {error}");
         };
@@ -170,7 +166,7 @@ fn a_panic_names_rank_chunk_message_and_phase() {
 
 #[test]
 fn the_phase_counts_syncs_that_moved_nobody_too() {
-    let Err(Error::HandlerPanicked { phase, .. }) = run(config(2, "none"), Some(Place::Receive)) else {
+    let Err(Error::HandlerPanicked { phase, .. }) = run(at_syncs(2, "none"), Some(Place::Receive)) else {
         panic!("the clumsy chunk panics");
     };
     assert_eq!(phase, 2);
@@ -183,7 +179,7 @@ fn a_panic_while_a_chunk_is_made_or_set_up_ends_the_run_too() {
             let calls = Arc::new(AtomicU32::new(0));
             let what = format!("{ranks} ranks, in setup: {in_setup}");
             let result = with_timeout(&what, move || {
-                caribou::run(config(ranks, "none"), |setup| {
+                caribou::run(at_syncs(ranks, "none"), |setup| {
                     // On one rank only: the others have to hear of it.
                     setup.service(None::<Place>);
                     let mine = calls.fetch_add(1, SeqCst) == ranks - 1;
@@ -214,7 +210,7 @@ impl Drop for Falls {
 
 #[test]
 fn a_service_that_panics_when_it_is_dropped_ends_the_run_with_an_error() {
-    for config in [config(1, "none"), config(2, "none"), config(2, "none").simulate(3)] {
+    for config in [at_syncs(1, "none"), at_syncs(2, "none"), at_syncs(2, "none").simulate(3)] {
         let result = with_timeout("a service that panics", move || {
             caribou::run(config, |setup| {
                 setup.service(Falls);
@@ -260,9 +256,7 @@ impl Chunk for Domino {
 fn of_many_panics_one_is_the_error() {
     for (ranks, workers) in [(1, 1), (3, 1), (2, 2)] {
         let result = with_timeout(&format!("{ranks} x {workers}"), move || {
-            caribou::run(config(ranks, "none").workers(workers), |setup| {
-                setup.array(12, |_| Domino);
-            })
+            run_array(at_syncs(ranks, "none").workers(workers), 12, |_| Domino)
         });
         let Err(Error::HandlerPanicked { chunk, panic, .. }) = result else { panic!("no panic") };
         let index = panic.split(' ').next().expect("it says who falls");
@@ -302,9 +296,7 @@ fn many_messages_that_panic_when_they_are_encoded_end_the_run_once() {
     for workers in [1, 2] {
         for _ in 0..20 {
             let result = with_timeout(&format!("{workers} workers"), move || {
-                caribou::run(config(2, "none").workers(workers).wire_always(true), |setup| {
-                    setup.array(12, |_| Writes);
-                })
+                run_array(at_syncs(2, "none").workers(workers).wire_always(true), 12, |_| Writes)
             });
             let Err(Error::Wire { what, why, .. }) = result else { panic!("{result:?}") };
             assert!(what.starts_with("a message to Writes["), "{what}");
@@ -373,17 +365,13 @@ impl Chunk for Waits {
 fn a_failure_is_told_when_it_happens_and_so_is_the_handler_that_the_end_waits_for() {
     keep_warnings();
     let result = with_timeout("a handler that waits", || {
-        caribou::run(config(2, "none").watchdog(Duration::from_millis(40)), |setup| {
-            setup.array(2, |_| Waits);
-        })
+        run_array(at_syncs(2, "none").watchdog(Duration::from_millis(40)), 2, |_| Waits)
     });
     let Err(Error::HandlerPanicked { panic, .. }) = result else { panic!("no panic") };
     assert_eq!(panic, "the first falls");
     with_timeout("a handler of a simulation that waits", || {
-        let config = config(2, "none").watchdog(Duration::from_millis(40)).simulate(7);
-        caribou::run(config, |setup| {
-            setup.array(2, |_| Simulated);
-        })
+        let config = at_syncs(2, "none").watchdog(Duration::from_millis(40)).simulate(7);
+        run_array(config, 2, |_| Simulated)
     })
     .expect("it was told");
 }
@@ -392,9 +380,7 @@ fn a_failure_is_told_when_it_happens_and_so_is_the_handler_that_the_end_waits_fo
 fn a_handler_that_comes_again_after_a_decision_is_told_by_its_kind() {
     keep_warnings();
     with_timeout("a handler that waits after two decisions", || {
-        caribou::run(config(1, "rotate").watchdog(Duration::from_millis(40)), |setup| {
-            setup.array(1, |_| Resumes { left: 3 });
-        })
+        run_array(at_syncs(1, "rotate").watchdog(Duration::from_millis(40)), 1, |_| Resumes { left: 3 })
     })
     .expect("it was told");
 }
@@ -429,9 +415,7 @@ impl Chunk for Resumes {
 fn a_rank_without_work_is_not_told_of() {
     keep_warnings();
     with_timeout("a handler that waits beside a rank without work", || {
-        caribou::run(config(2, "none").watchdog(Duration::from_millis(400)), |setup| {
-            setup.array(2, |_| Lingers);
-        })
+        run_array(at_syncs(2, "none").watchdog(Duration::from_millis(400)), 2, |_| Lingers)
     })
     .expect("it was told twice");
     // Another test may listen for less than this one's 0.4 s.
@@ -507,7 +491,7 @@ impl Chunk for Contributes {
 #[test]
 fn a_panic_while_a_packet_is_handled_is_told_as_of_the_runtime() {
     let error = with_timeout("a placement that panics", || {
-        caribou::run(config(2, "none"), |setup| {
+        caribou::run(at_syncs(2, "none"), |setup| {
             let place = |index: u32, _| if index < 2 { index } else { panic!("{index} is nowhere") };
             setup.array_with(2, Placement::by(place), |_| Contributes);
         })
@@ -547,9 +531,9 @@ fn a_strategy_that_keeps_to_syncs_and_finds_none_is_told_of() {
     let naps = |setup: &mut Setup| {
         setup.array(4, |_| Naps);
     };
-    assert!(run(config(2, "rotate"), naps));
-    assert!(run(config(2, "refine").period(20), naps));
+    assert!(run(at_syncs(2, "rotate"), naps));
+    assert!(run(at_syncs(2, "refine"), naps));
     assert!(!run(Config::default().ranks(2).workers(1), naps), "windows need no sync");
-    assert!(!run(config(2, "none").period(20), naps), "it moves nothing anyway");
-    assert!(!run(config(1, "rotate"), naps), "there is one rank");
+    assert!(!run(at_syncs(2, "none"), naps), "it moves nothing anyway");
+    assert!(!run(at_syncs(1, "rotate"), naps), "there is one rank");
 }

@@ -3,7 +3,6 @@
 //! Some 100 seeds each by default; `SEEDS=1000` simulates as many, `SEED=7` that one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use caribou::lb::Rank;
@@ -13,15 +12,12 @@ use caribou::{
     Array, Chunk, Combine, Config, Ctx, Error, Grid, Halo, Halos, Index, Launch, Placement, Reducer, ReplyTo,
     Section, Seed, Target, Values,
 };
-use caribou_tests::with_timeout;
+use caribou_tests::{run_array, run_array_with, seeds, whole_number, with_timeout};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The value that a program gives, everywhere the same.
-fn given<T>(
-    program: impl Fn(Config) -> Result<T, Error> + Clone + Send + 'static,
-    seeds: RangeInclusive<u64>,
-) -> T
+/// The value that a program gives, everywhere the same; among others by each seed of a sweep of the `usual` length.
+fn given<T>(program: impl Fn(Config) -> Result<T, Error> + Clone + Send + 'static, usual: u64) -> T
 where
     T: DeserializeOwned + Send + PartialEq + std::fmt::Debug + 'static,
 {
@@ -31,14 +27,12 @@ where
     if let Launch::Together { process, .. } = config.launch() {
         return program(config).unwrap_or_else(|error| panic!("process {process}: {error}"));
     }
-    let seeds = seed_named("SEEDS").map_or(seeds, |seeds| 1..=seeds);
-    let seeds = seed_named("SEED").map_or(seeds, |seed| seed..=seed);
     let alone = program(at_syncs.clone()).unwrap_or_else(|error| panic!("alone: {error}"));
     let threads = [(2, 1), (1, 3), (3, 2)].into_iter().flat_map(|(ranks, workers)| {
         [false, true].map(|wire| at_syncs.clone().ranks(ranks).workers(workers).wire_always(wire))
     });
     let in_windows = [(2, 1), (3, 2)].map(|(ranks, workers)| Config::default().ranks(ranks).workers(workers));
-    let simulated = seeds.map(|seed| at_syncs.clone().ranks(3).simulate(seed));
+    let simulated = seeds(usual, "--test programs").map(|seed| at_syncs.clone().ranks(3).simulate(seed));
     for config in threads.chain(in_windows).chain(simulated) {
         let what = format!("{config:?}");
         let program = program.clone();
@@ -46,11 +40,6 @@ where
         assert_eq!(value.unwrap_or_else(|error| panic!("{what}: {error}")), alone, "{what}");
     }
     alone
-}
-
-#[expect(clippy::disallowed_methods, reason = "the length of the sweep is the caller's choice")]
-fn seed_named(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.parse().ok()
 }
 
 /// Places for as many queens, one in each column. A chunk tries all rows of the next column, and leaves the rest to others.
@@ -121,12 +110,11 @@ impl Chunk for Queens {
 #[test]
 fn eight_queens_stand_in_92_ways() {
     let program = |config| {
-        let report = caribou::run(config, |setup| {
-            setup.array_with(vec![1], Placement::Hash, |_| Queens { placed: Vec::new(), found: 0 });
-        })?;
+        let report =
+            run_array_with(config, vec![1], Placement::Hash, |_| Queens { placed: Vec::new(), found: 0 })?;
         report.value::<u64>()
     };
-    assert_eq!(given(program, 0..=99), 92);
+    assert_eq!(given(program, 100), 92);
 }
 
 /// The same, where a rank that has nothing to do takes some of what others have spawned.
@@ -163,13 +151,11 @@ impl Chunk for SpreadQueens {
 #[test]
 fn eight_queens_are_spread_over_ranks_that_have_nothing_to_do() {
     let program = |config| {
-        let report = caribou::run(config, |setup| {
-            setup.array(1, |_: Seed| SpreadQueens(Queens { placed: Vec::new(), found: 0 }));
-        })?;
+        let report = run_array(config, 1, |_: Seed| SpreadQueens(Queens { placed: Vec::new(), found: 0 }))?;
         assert_eq!(report.undelivered.messages, 0, "{}", report.undelivered);
         report.value::<u64>()
     };
-    assert_eq!(given(program, 0..=99), 92);
+    assert_eq!(given(program, 100), 92);
 }
 
 /// An integral by Simpson's rule, halved where that is not exact enough. The halves answer to the whole.
@@ -232,7 +218,7 @@ fn an_integral_is_the_same_to_the_last_bit() {
         })?;
         report.value::<(u64, f64)>()
     };
-    let (root, integral) = given(program, 0..=99);
+    let (root, integral) = given(program, 100);
     let width = 1e-3f64.sqrt();
     let exact = 2.0 / width * (1.0 / width).atan();
     assert_eq!(root, 1);
@@ -288,7 +274,7 @@ fn an_answer_goes_to_a_chunk_a_section_or_out_of_the_run() {
         })?;
         report.value::<u64>()
     };
-    assert_eq!(given(program, 0..=99), 111);
+    assert_eq!(given(program, 100), 111);
 }
 
 /// Sends itself messages for later, and migrates before they are due.
@@ -359,13 +345,15 @@ impl Chunk for Sleeper {
 fn what_a_chunk_sends_itself_for_later_follows_it_and_comes_once() {
     let program = |config: Config| {
         let one_clock = !matches!(config.launch(), Launch::Together { .. });
-        let report = caribou::run(config.lb("rotate")?, |setup| {
-            setup.array(SLEEPERS, move |_| Sleeper { round: 0, heard: BTreeSet::new(), one_clock });
+        let report = run_array(config.lb("rotate")?, SLEEPERS, move |_| Sleeper {
+            round: 0,
+            heard: BTreeSet::new(),
+            one_clock,
         })?;
         assert_eq!(report.undelivered.messages, 0, "what is not due is dropped by exit");
         report.value::<Vec<u64>>()
     };
-    assert_eq!(given(program, 0..=99), [u64::from(SLEEPERS * NIGHTS) * DELAYS.len() as u64]);
+    assert_eq!(given(program, 100), [u64::from(SLEEPERS * NIGHTS) * DELAYS.len() as u64]);
 }
 
 #[test]
@@ -421,12 +409,10 @@ impl Chunk for Snoozer {
 #[test]
 fn quiescence_waits_for_what_is_not_due_yet() {
     let program = |config| {
-        let report = caribou::run(config, |setup| {
-            setup.array(4, |_| Snoozer { rung: 0 });
-        })?;
+        let report = run_array(config, 4, |_| Snoozer { rung: 0 })?;
         report.value::<Vec<u64>>()
     };
-    assert_eq!(given(program, 0..=99), [4 * SNOOZES]);
+    assert_eq!(given(program, 100), [4 * SNOOZES]);
 }
 
 /// As many things as its index says, removed where it is odd; all are to be numbered through.
@@ -444,8 +430,7 @@ impl Chunk for Shelf {
     }
 
     fn reduced(_: u32, values: Values) -> u64 {
-        let Values::U64(before) = values else { panic!("whole numbers were contributed") };
-        before[0]
+        whole_number(values)
     }
 
     fn receive(&mut self, first: u64, ctx: &mut Ctx<'_, Self>) {
@@ -468,12 +453,10 @@ impl Chunk for Shelf {
 #[test]
 fn a_scan_numbers_things_through_and_a_gather_brings_them_out() {
     let program = |config: Config| {
-        let report = caribou::run(config.lb("rotate")?, |setup| {
-            setup.array_with(9, Placement::Hash, |_| Shelf { step: 0 });
-        })?;
+        let report = run_array_with(config.lb("rotate")?, 9, Placement::Hash, |_| Shelf { step: 0 })?;
         report.gathered::<u32, (u64, String)>()
     };
-    let shelves = given(program, 0..=99);
+    let shelves = given(program, 100);
     let expected = [(0, 0), (2, 0), (4, 2), (6, 6), (8, 12)];
     assert_eq!(shelves, expected.map(|(shelf, first)| (shelf, (first, format!("shelf {shelf}")))));
 }
@@ -550,7 +533,7 @@ fn chunks_go_where_their_program_wants_and_take_those_along_that_are_kept_with_t
             })?;
             report.value::<Vec<u64>>()
         };
-        assert_eq!(given(program, 0..=99), [48, 48], "{lb}");
+        assert_eq!(given(program, 100), [48, 48], "{lb}");
     }
 }
 
@@ -636,12 +619,11 @@ impl Chunk for Hill {
 #[test]
 fn a_type_of_ones_own_is_reduced_while_its_chunks_migrate() {
     let program = |config: Config| {
-        let report = caribou::run(config.lb("rotate")?, |setup| {
-            setup.array_with(HILLS, Placement::Hash, |_| Hill { round: 0, syncs: true });
-        })?;
+        let report =
+            run_array_with(config.lb("rotate")?, HILLS, Placement::Hash, |_| Hill { round: 0, syncs: true })?;
         report.combined::<Survey>()
     };
-    assert_eq!(given(program, 0..=99), Hill::expected(LAST_TAG));
+    assert_eq!(given(program, 100), Hill::expected(LAST_TAG));
 }
 
 #[test]
@@ -654,7 +636,7 @@ fn ranks_without_chunks_reduce_what_they_do_not_know() {
         })?;
         report.combined::<Survey>()
     };
-    assert_eq!(given(program, 0..=19), Hill::expected(LAST_TAG));
+    assert_eq!(given(program, 20), Hill::expected(LAST_TAG));
 }
 
 /// A block of a matrix, which a vector is multiplied with again and again. Row sections add up the product, column
@@ -843,7 +825,7 @@ fn rows_and_columns_of_a_matrix_reduce_while_its_blocks_migrate() {
             })?;
             report.value::<Vec<u64>>()
         };
-        assert_eq!(given(program, 0..=99), [digest()]);
+        assert_eq!(given(program, 100), [digest()]);
     }
 }
 
@@ -873,16 +855,14 @@ impl Chunk for Diverging {
 #[test]
 fn an_error_of_the_program_ends_it_everywhere_with_its_words() {
     let program = |config| {
-        let result = caribou::run(config, |setup| {
-            setup.array_with(5, Placement::Hash, |_| Diverging { sum: 1.0 });
-        });
+        let result = run_array_with(config, 5, Placement::Hash, |_| Diverging { sum: 1.0 });
         match result {
             Err(Error::Program { chunk, why, .. }) => Ok((chunk, why.starts_with("its sum is 1"))),
             Err(other) => Err(other),
             Ok(report) => panic!("{report:?}"),
         }
     };
-    assert_eq!(given(program, 0..=99), ("Diverging[3] of array 0".to_owned(), true));
+    assert_eq!(given(program, 100), ("Diverging[3] of array 0".to_owned(), true));
 }
 
 /// One of a row of coarse cells, over which a front runs. Where the front is, two cells of another array refine it for three
@@ -975,8 +955,7 @@ impl Chunk for Coarse {
     fn resume(&mut self, _: &mut Ctx<'_, Self>) {}
 
     fn reduced(tag: u32, values: Values) -> (u32, u64) {
-        let Values::U64(sum) = values else { panic!("nothing like {values:?} is contributed") };
-        (tag, sum[0])
+        (tag, whole_number(values))
     }
 
     fn receive(&mut self, (step, sum): (u32, u64), ctx: &mut Ctx<'_, Self>) {
@@ -1050,7 +1029,7 @@ fn cells_of_another_array_refine_a_grid_while_both_migrate_and_are_counted() {
         })?;
         report.value::<BTreeMap<u64, Vec<u64>>>()
     };
-    assert_eq!(given(program, 0..=99), (1..=REFINED_STEPS).map(|step| (step, fine_total(step))).collect());
+    assert_eq!(given(program, 100), (1..=REFINED_STEPS).map(|step| (step, fine_total(step))).collect());
 }
 
 /// Players add up what they hold, in all and by teams, and hear from the umpires how to go on.
@@ -1199,7 +1178,7 @@ fn chunks_of_another_array_hear_of_reductions_over_an_array_and_over_sections() 
         })?;
         report.value::<(Vec<u64>, u64)>()
     };
-    assert_eq!(given(program, 0..=99), played());
+    assert_eq!(given(program, 100), played());
 }
 
 /// Heat in a bar whose ends are kept at 0 and 1, in supersteps.
@@ -1261,7 +1240,7 @@ fn a_bar_in_supersteps_ends_the_same_to_the_last_bit_under_every_policy() {
         };
         ["equal", "load-factor", "des", "replicate", "dlb-jr", "adaptive"].into_iter().map(outcome).collect()
     };
-    let outcomes = given(program, 1..=50);
+    let outcomes = given(program, 50);
     assert!(outcomes[0].len() == CELLS as usize && outcomes.iter().all(|one| *one == outcomes[0]));
 }
 
@@ -1318,16 +1297,14 @@ fn tiles_of_any_grid_hear_each_neighbour_on_its_side() {
     ];
     for (grid, pairs) in grids {
         let program = move |config: Config| {
-            let report = caribou::run(config.lb("rotate")?, |setup| {
-                setup.array(grid, move |index| Tile {
-                    grid,
-                    halos: Halos::of(grid.neighbours(index)),
-                    heard: 0,
-                });
+            let report = run_array(config.lb("rotate")?, grid, move |index| Tile {
+                grid,
+                halos: Halos::of(grid.neighbours(index)),
+                heard: 0,
             })?;
             report.value::<Vec<u64>>()
         };
-        assert_eq!(given(program, 1..=10), [GREETINGS * pairs], "{grid:?}");
+        assert_eq!(given(program, 10), [GREETINGS * pairs], "{grid:?}");
     }
 }
 
@@ -1358,8 +1335,7 @@ impl Chunk for Page {
     }
 
     fn reduced(_: u32, values: Values) -> u64 {
-        let Values::U64(sums) = values else { panic!("checksums are whole numbers") };
-        sums[0]
+        whole_number(values)
     }
 
     fn receive(&mut self, sum: u64, ctx: &mut Ctx<'_, Self>) {
@@ -1376,12 +1352,10 @@ impl Chunk for Page {
 #[test]
 fn checksums_go_around_in_scans_and_in_sections() {
     let program = |config: Config| {
-        let report = caribou::run(config, |setup| {
-            setup.array_with(PAGES, Placement::Hash, |_| Page { before: None });
-        })?;
+        let report = run_array_with(config, PAGES, Placement::Hash, |_| Page { before: None })?;
         report.gathered::<u32, (u64, u64)>()
     };
     let sum = |pages: &mut dyn Iterator<Item = u32>| pages.map(Page::checksum).fold(0, u64::wrapping_add);
     let expected = (0..PAGES).map(|page| (page, (sum(&mut (0..page)), sum(&mut Page::half(page)))));
-    assert_eq!(given(program, 1..=20), expected.collect::<Vec<_>>());
+    assert_eq!(given(program, 20), expected.collect::<Vec<_>>());
 }

@@ -31,7 +31,7 @@ use caribou::config::Period;
 use caribou::lb::ARRAYS;
 use caribou::lb::balancer::{Balancer, Decision};
 use caribou::{Chunk, Config, Ctx, Reducer, Report, Target, Values};
-use caribou_tests::seeds;
+use caribou_tests::{Seeds, run_array, simulated};
 use serde::{Deserialize, Serialize};
 
 const CHUNKS: u32 = 12;
@@ -313,9 +313,7 @@ fn simulate(seed: u64, balance: Balance) -> Result<(Totals, u64), caribou::Error
     let strategy = (seed / 5 % 5) as usize;
     // Every seventh more than are next to rank 0, and than there are chunks.
     let ranks = if seed % 7 == 3 { 10 + seed / 7 % 11 } else { 1 + seed % 5 };
-    let config = Config::default()
-        .simulate(seed)
-        .simulate_disturbed(seed % 4 == 1)
+    let config = simulated(seed)
         .ranks(ranks as u32)
         .lb(strategies[strategy])?
         .balance(match balance {
@@ -342,8 +340,8 @@ fn simulate(seed: u64, balance: Balance) -> Result<(Totals, u64), caribou::Error
     Ok((totals, report.sync_totals.moved))
 }
 
-fn repeat(seed: u64) -> String {
-    format!("SEED={seed} cargo test -p caribou-tests --release --test simulation")
+fn seeds(usual: u64) -> Seeds {
+    caribou_tests::seeds(usual, "--test simulation")
 }
 
 #[test]
@@ -361,16 +359,14 @@ fn check(balance: Balance) -> u64 {
     let visitors = u64::from(CHUNKS) / 3 * (STEPS / 2);
     let mut all_moved = 0;
     for seed in seeds(200) {
-        let repeat = repeat(seed);
-        let (totals, moved) = simulate(seed, balance)
-            .unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {repeat}"));
+        let (totals, moved) = simulate(seed, balance).expect("it ends");
         let expected = Totals {
             halos: u64::from(CHUNKS) * STEPS * 2,
             broadcasts: u64::from(CHUNKS) * STEPS,
             reductions: u64::from(CHUNKS) * (STEPS + 1),
             visitors_done: visitors,
         };
-        assert_eq!(totals, expected, "seed {seed}; repeat with: {repeat}");
+        assert_eq!(totals, expected);
         all_moved += moved;
     }
     all_moved
@@ -378,13 +374,10 @@ fn check(balance: Balance) -> u64 {
 
 /// Chunks moved by the default strategy among chunks that declare no load.
 fn moved(seed: u64) -> u64 {
-    let report = caribou::run(
-        Config::default().simulate(seed).simulate_disturbed(seed % 4 == 1).ranks(3).period(PERIOD),
-        |setup| {
-            setup.service(Ledger::default());
-            setup.array(CHUNKS, |_| Node::new(0, false, false, false));
-        },
-    );
+    let report = caribou::run(simulated(seed).ranks(3).period(PERIOD), |setup| {
+        setup.service(Ledger::default());
+        setup.array(CHUNKS, |_| Node::new(0, false, false, false));
+    });
     report.expect("it ends").sync_totals.moved
 }
 
@@ -398,13 +391,7 @@ fn chunks_that_declare_no_load_are_unequal_and_balanced() {
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let report = |seed| {
-        let config = Config::default()
-            .simulate(seed)
-            .simulate_disturbed(seed % 4 == 1)
-            .ranks(3)
-            .lb("random")
-            .expect("known")
-            .period(PERIOD);
+        let config = simulated(seed).ranks(3).lb("random").expect("known").period(PERIOD);
         caribou::run(config, |setup| {
             setup.service(Ledger::default());
             setup.array(CHUNKS, |_| Node::new(0, false, false, true));
@@ -432,13 +419,7 @@ fn the_reports_of_a_run_lead_to_the_same_decisions_when_they_are_replayed() {
         (0..).zip(["refine,tolerance=0.01", "refine-paper", "greedy-refine", "greedy", "rotate"])
     {
         for declared in [false, true] {
-            let config = Config::default()
-                .simulate(seed)
-                .simulate_disturbed(seed % 4 == 1)
-                .ranks(3)
-                .lb(spec)
-                .expect("listed")
-                .period(1);
+            let config = simulated(seed).ranks(3).lb(spec).expect("listed").period(1);
             let report = caribou::run(config.lb_reports(true), |setup| {
                 setup.service(Ledger::default());
                 setup.array(CHUNKS, move |_| Node::new(0, false, false, declared));
@@ -489,9 +470,6 @@ impl Chunk for Dreamer {
 #[test]
 fn a_handler_may_run_a_simulation_of_its_own() {
     for config in [Config::default().ranks(1), Config::default().ranks(2).simulate(3)] {
-        caribou::run(config, |setup| {
-            setup.array(2, |_| Dreamer);
-        })
-        .expect("both end");
+        run_array(config, 2, |_| Dreamer).expect("both end");
     }
 }

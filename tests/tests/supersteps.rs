@@ -8,6 +8,7 @@ use caribou::lb::supersteps::{Divider, Division, Problem, Row, Step, SuperstepSt
 use caribou::supersteps::{Exchange, Job, Parts, SuperstepOutcome, Supersteps, Then};
 use caribou::trace::{StepRecord, StepWorker};
 use caribou::{Config, Error};
+use caribou_tests::{scratch, seed_count, seeds, simulated};
 use lb_strategies::virtual_time::SplitMix64;
 use lb_strategies::{Listing, SUPERSTEPS};
 use trace_reader::Trace;
@@ -22,6 +23,8 @@ struct Bar {
     exchange: Exchange,
 }
 
+/// Of a usual sweep.
+const SEEDS: u64 = 1000;
 const WAYS: [Exchange; 3] = [Exchange::Direct, Exchange::Ring, Exchange::Gather];
 
 impl Bar {
@@ -162,15 +165,10 @@ fn check(bar: Bar, config: &Config) -> SuperstepOutcome<Bar> {
     outcome
 }
 
-#[expect(clippy::disallowed_methods, reason = "the length of the sweep is the caller's choice")]
-fn seeds() -> u64 {
-    std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(1000)
-}
-
 #[test]
 fn any_division_at_any_step_gives_the_same_result_by_any_seed() {
     let (mut moved, mut dropped) = (0, 0);
-    for seed in 0..seeds() {
+    for seed in seeds(SEEDS, "--test supersteps") {
         let (ranks, copies) = (1 + seed as u32 % 4, seed % 3 > 0);
         let bar = Bar {
             cells: 1 + seed % 29,
@@ -178,16 +176,13 @@ fn any_division_at_any_step_gives_the_same_result_by_any_seed() {
             heavy: seed % 2 == 0,
             exchange: WAYS[seed as usize / 3 % 3],
         };
-        let config = Config::default()
-            .ranks(ranks)
-            .superstep_strategy(Restless { seed, copies })
-            .simulate(seed)
-            .simulate_disturbed(seed % 4 == 1);
+        let config = simulated(seed).ranks(ranks).superstep_strategy(Restless { seed, copies });
         let report = check(bar, &config).report;
         moved += report.divisions.iter().map(|division| division.moved).sum::<u64>();
         dropped += report.workers.iter().map(|worker| worker.dropped).sum::<u64>();
     }
-    assert!(moved > seeds() && dropped > seeds() / 10, "{moved} units moved, {dropped} jobs were dropped");
+    let seeds = seed_count(SEEDS);
+    assert!(moved > seeds && dropped > seeds / 10, "{moved} units moved, {dropped} jobs were dropped");
 }
 
 #[test]
@@ -213,12 +208,7 @@ fn workers_of_inactive_ranks_have_no_units_under_any_policy() {
         let mut shrunk = 0;
         for seed in (1..80).step_by(4) {
             let ranks = 2 + seed as u32 % 3;
-            let config = Config::default()
-                .ranks(ranks)
-                .simulate(seed)
-                .simulate_disturbed(seed % 4 == 1)
-                .lb(&spec)
-                .expect("listed");
+            let config = simulated(seed).ranks(ranks).lb(&spec).expect("listed");
             let bar = Bar { cells: 20, steps: 40, heavy: seed % 2 == 0, exchange: WAYS[seed as usize % 3] };
             let mut active = ranks as usize;
             for division in check(bar, &config).report.divisions {
@@ -254,13 +244,12 @@ fn units_that_jump_arrive_on_threads_too() {
 #[test]
 fn a_trace_has_a_record_of_each_step_with_what_the_report_says_of_all() {
     for (seed, copies) in [(0, false), (1, true)] {
-        let dir = std::env::temp_dir().join(format!("caribou-steps-{}-{seed}", std::process::id()));
+        let dir = scratch();
         let bar = Bar { cells: 50, steps: 200, heavy: false, exchange: Exchange::Direct };
         let policy = Restless { seed, copies };
         let config = Config::default().ranks(3).superstep_strategy(policy).trace(&dir);
         let report = check(bar, &config).report;
         let trace = Trace::open(&dir).unwrap_or_else(|error| panic!("{error}"));
-        std::fs::remove_dir_all(&dir).expect("it is ours");
         assert!(trace.steps.iter().map(|step| step.step).eq(0..bar.steps), "one of each, in order");
         let units = |step: &StepRecord| step.workers.iter().map(|worker| worker.units).sum::<u64>();
         assert!(trace.steps.iter().all(|step| units(step) == bar.cells && step.end_ns >= step.begin_ns));
@@ -320,14 +309,8 @@ fn all_workers_combine_the_same_parts_whoever_finished_a_job_first() {
     let check = |config: Config| {
         caribou::supersteps(&config, ByPart).unwrap_or_else(|error| panic!("{config:?}: {error}"));
     };
-    for seed in 0..seeds() {
-        check(
-            Config::default()
-                .ranks(3)
-                .superstep_strategy(Restless { seed, copies: true })
-                .simulate(seed)
-                .simulate_disturbed(seed % 4 == 1),
-        );
+    for seed in seeds(SEEDS, "--test supersteps") {
+        check(simulated(seed).ranks(3).superstep_strategy(Restless { seed, copies: true }));
     }
     for seed in 0..20 {
         check(Config::default().ranks(3).superstep_strategy(Restless { seed, copies: true }));

@@ -17,7 +17,7 @@ use caribou::{Chunk, Config, Ctx, Error, Launch, Placement, Pool, Report, Runtim
 use caribou_tests::counter::COUNTER;
 use caribou_tests::dynamic::PROGRAMS;
 use caribou_tests::faulty::{DROPS, ENDLESS, MUTE};
-use caribou_tests::paced;
+use caribou_tests::{paced, run_array, run_array_with};
 use mpi::traits::{Communicator, CommunicatorCollectives};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -118,9 +118,7 @@ impl Chunk for Reader {
 
 /// Says how long rank 1 was in handlers, in percent of the time it took to decode their messages.
 fn decodes() -> Result<(), Error> {
-    let report = caribou::run(config()?, |setup| {
-        setup.array_with(2, Placement::RoundRobin, |_| Reader::default());
-    })?;
+    let report = run_array_with(config()?, 2, Placement::RoundRobin, |_| Reader::default())?;
     for profile in report.run.profiles.iter().filter(|profile| profile.rank == 1) {
         let rows = profile.workers.iter().flat_map(|worker| &worker.rows);
         let handlers = rows.filter(|row| matches!(row.activity, Activity::Kind(_)));
@@ -139,9 +137,7 @@ fn config() -> Result<Config, Error> {
 fn one_a_rank<C: Chunk<Index = u32>>(make: fn() -> C) -> Result<(), Error> {
     let config = config()?;
     let ranks = config.rank_count();
-    caribou::run(config, |setup| {
-        setup.array_with(ranks, Placement::RoundRobin, move |_| make());
-    })?;
+    run_array_with(config, ranks, Placement::RoundRobin, move |_| make())?;
     Ok(())
 }
 
@@ -289,9 +285,7 @@ impl Chunk for Round {
 fn rounds(rounds: u64) -> Result<Report, Error> {
     let config = config()?;
     let ranks = config.rank_count();
-    caribou::run(config, |setup| {
-        setup.array_with(ranks, Placement::RoundRobin, move |_| Round { rounds });
-    })
+    run_array_with(config, ranks, Placement::RoundRobin, move |_| Round { rounds })
 }
 
 /// Messages that chunk 0 sends at a time.
@@ -592,9 +586,7 @@ fn differs(setting: &str) -> Result<(), Error> {
         "workers" => config.workers(if second { 100_000 } else { 1 }),
         other => panic!("there is no setting `{other}`"),
     };
-    caribou::run(config, |setup| {
-        setup.array(2u32, |_| Panics);
-    })?;
+    run_array(config, 2u32, |_| Panics)?;
     Ok(())
 }
 

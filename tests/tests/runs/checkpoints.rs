@@ -19,19 +19,21 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use caribou::checkpoint::Settings;
 use caribou::config::Period;
 use caribou::supersteps::{Job, Parts, Supersteps, Then};
 use caribou::{Chunk, Config, Ctx, Error, Halo, Halos, Reducer, ReplyTo, Setup, Target, Values};
-use caribou_tests::{expected, seeds, with_timeout};
+use caribou_tests::{expected, scratch, seed_count, seeds, simulated, whole_number, with_timeout};
 use lz4_flex::frame::{FrameDecoder, FrameEncoder};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+/// The tests here, for `cargo test`.
+const SWEEP: &str = "--test runs checkpoints";
 const CHUNKS: u32 = 12;
 const STEPS: u64 = 120;
 /// Chunks that are inserted on the way.
@@ -164,8 +166,7 @@ impl Chunk for Mixer {
     }
 
     fn reduced(_: u32, values: Values) -> Message {
-        let Values::U64(sum) = values else { unreachable!("sums are contributed") };
-        Message::Sum(sum[0])
+        Message::Sum(whole_number(values))
     }
 }
 
@@ -187,28 +188,22 @@ fn mix_asking(config: Config, dies_at: Option<u64>, asks_at: Option<u64>) -> Res
     Ok(report.value::<Vec<u64>>().expect("it is a sum")[0])
 }
 
-fn directory(name: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("caribou-checkpoints-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&dir);
-    dir
-}
-
 /// A run that dies at the first of these steps or iterations, and those that follow it, with checkpoints as often as possible;
 /// restarted until none dies. Returns the result, and the number of restarts that found a checkpoint.
 fn survive<T>(
-    dir: &Path,
     configs: impl IntoIterator<Item = Config>,
     dies_at: &[u64],
     run: impl Fn(Config, Option<u64>) -> Result<T, Error>,
     is_death: fn(&Error) -> bool,
 ) -> (T, u32) {
-    let settings = Settings::new(dir).every(Duration::from_millis(1)).keep(2);
+    let dir = scratch();
+    let settings = Settings::new(&dir).every(Duration::from_millis(1)).keep(2);
     let (mut restarts, mut deaths) = (0, dies_at.iter());
     for config in configs {
         let config = config.checkpoint(settings.clone());
-        let has_any = !caribou::checkpoint::list(dir).is_empty();
+        let has_any = !caribou::checkpoint::list(&*dir).is_empty();
         restarts += u32::from(has_any);
-        let config = if has_any { config.restart(dir) } else { config };
+        let config = if has_any { config.restart(&dir) } else { config };
         let what = format!("{config:?}");
         let dies_at = deaths.next().copied();
         match run(config, dies_at) {
@@ -300,15 +295,15 @@ fn restart_damaged<T: std::fmt::Debug>(
     run: impl Fn(Config, Option<u64>) -> Result<T, Error>,
     is_death: fn(&Error) -> bool,
 ) {
-    let dir = directory(name);
+    let dir = scratch();
     let settings = Settings::new(&dir).every(Duration::from_millis(1)).keep(1);
     let died = run(config(0).checkpoint(settings), Some(dies_at));
     assert!(died.as_ref().is_err_and(is_death), "{died:?}");
-    let checkpoint = caribou::checkpoint::list(&dir).remove(0);
+    let checkpoint = caribou::checkpoint::list(&*dir).remove(0);
     let names = ["rank-0", "rank-1", "manifest"].map(|name| checkpoint.join(name));
     let intact = names.each_ref().map(|name| fs::read(name).expect("it is there"));
     let (mut refused, mut others) = (0, 0);
-    for seed in seeds(HOSTILE) {
+    for seed in seeds(HOSTILE, SWEEP) {
         let mut random = caribou::random::stream(seed, 0);
         for (name, bytes) in names.iter().zip(&intact) {
             fs::write(name, bytes).expect("it can be written");
@@ -339,33 +334,29 @@ fn restart_damaged<T: std::fmt::Debug>(
             Ok(_) | Err(_) => others += 1,
         }
     }
-    assert!(refused >= expected(100, HOSTILE) && others >= expected(1, HOSTILE), "{name}: {refused} {others}");
-    fs::remove_dir_all(dir).expect("it is there");
+    assert!(
+        refused >= expected(100, HOSTILE) && others >= expected(1, HOSTILE),
+        "{name}: {refused} {others}"
+    );
 }
 
 #[test]
 fn a_hostile_checkpoint_ends_a_run_with_an_error_or_not_at_all() {
     let config = |seed: u64| {
-        let config = Config::default()
-            .simulate(seed)
-            .simulate_disturbed(seed % 4 == 1)
-            .ranks(2)
-            .lb("rotate")
-            .expect("it is there");
+        let config = simulated(seed).ranks(2).lb("rotate").expect("it is there");
         config.balance(Period::Every(Duration::from_micros(50)))
     };
-    restart_damaged("hostile-arrays", config, 60, mix, fails);
-    let config = |seed| Config::default().simulate(seed).simulate_disturbed(seed % 4 == 1).ranks(2);
-    restart_damaged("hostile-pool", config, 300, tally, panics);
+    restart_damaged("arrays", config, 60, mix, fails);
+    let config = |seed| simulated(seed).ranks(2);
+    restart_damaged("pool", config, 300, tally, panics);
     let cells = |config, dies_at| mix_cells(config, false, dies_at);
-    restart_damaged("hostile-supersteps", |seed| config(seed + 3), 20, cells, panics);
+    restart_damaged("supersteps", |seed| config(seed + 3), 20, cells, panics);
 }
 
 #[test]
 fn a_run_that_dies_goes_on_from_its_last_checkpoint_on_any_ranks() {
     let expected =
         mix(Config::default().ranks(1).lb("none").expect("it is there"), None).expect("nothing is wrong");
-    let dir = directory("threads");
     let config = |ranks, workers, wire| {
         let config = Config::default().ranks(ranks).workers(workers).wire_always(wire);
         config.lb("rotate").expect("it is there").balance(Period::Every(Duration::from_micros(50)))
@@ -374,10 +365,9 @@ fn a_run_that_dies_goes_on_from_its_last_checkpoint_on_any_ranks() {
     for ranks in [[2, 1, 3], [1, 4, 2], [3, 2, 2]] {
         for (workers, wire) in [(1, false), (2, true)] {
             let configs = ranks.map(|ranks| config(ranks, workers, wire));
-            let (digest, restarts) = survive(&dir, configs, &[70, 100], mix, fails);
+            let (digest, restarts) = survive(configs, &[70, 100], mix, fails);
             assert_eq!(digest, expected, "{ranks:?}, {workers}, {wire}");
             all_restarts += restarts;
-            fs::remove_dir_all(&dir).expect("it is there");
         }
     }
     assert!(all_restarts >= 6, "{all_restarts}");
@@ -387,30 +377,20 @@ fn a_run_that_dies_goes_on_from_its_last_checkpoint_on_any_ranks() {
 fn a_run_that_dies_goes_on_in_every_order_of_events() {
     let expected =
         mix(Config::default().ranks(1).lb("none").expect("it is there"), None).expect("nothing is wrong");
-    let dir = directory("seeds");
     let mut all_restarts = 0;
-    let seeds = seeds(40);
-    for seed in seeds.clone() {
+    for seed in seeds(40, SWEEP) {
         let config = |number: u64| {
             let ranks = 1 + (seed / (1 + number)) % 5;
-            let config = Config::default()
-                .simulate(seed + number)
-                .simulate_disturbed((seed + number) % 4 == 1)
-                .ranks(ranks as u32)
-                .wire_always(seed % 2 == 0);
+            let config = simulated(seed + number).ranks(ranks as u32).wire_always(seed % 2 == 0);
             let lb = ["rotate", "random", "refine"][(seed % 3) as usize];
             config.lb(lb).expect("it is there").balance(Period::Every(Duration::from_micros(50)))
         };
-        let (digest, restarts) =
-            survive(&dir, (0..3).map(config), &[30 + seed % 40, 60 + seed % 50], mix, fails);
-        assert_eq!(
-            digest, expected,
-            "seed {seed}: SEED={seed} cargo test -p caribou-tests --test runs checkpoints"
-        );
+        let dies_at = [30 + seed % 40, 60 + seed % 50];
+        let (digest, restarts) = survive((0..3).map(config), &dies_at, mix, fails);
+        assert_eq!(digest, expected);
         all_restarts += restarts;
-        let _ = fs::remove_dir_all(&dir);
     }
-    assert!(2 * u64::from(all_restarts) >= seeds.end - seeds.start, "{all_restarts} of {seeds:?}");
+    assert!(2 * u64::from(all_restarts) >= seed_count(40), "{all_restarts}");
 }
 
 const ITERATIONS: u64 = 400;
@@ -439,27 +419,19 @@ fn tally(config: Config, dies_at: Option<u64>) -> Result<(u64, u64), Error> {
 #[test]
 fn a_pool_that_dies_counts_each_iteration_once_in_every_order_of_events() {
     let expected = tally(Config::default().workers(1), None).expect("nothing is wrong");
-    let (dir, mut all_restarts) = (directory("pools"), 0);
-    let seeds = seeds(60);
-    for seed in seeds.clone() {
+    let mut all_restarts = 0;
+    for seed in seeds(60, SWEEP) {
         let config = |number: u64| {
             let lb = ["leases", "static", "guided", "ruper", "leases,replicate=on"][(seed % 5) as usize];
-            let config = Config::default()
-                .simulate(seed + number)
-                .simulate_disturbed((seed + number) % 4 == 1)
-                .ranks(1 + ((seed + number) % 4) as u32);
+            let config = simulated(seed + number).ranks(1 + ((seed + number) % 4) as u32);
             config.workers(1 + (seed / 3 % 3) as u32).lb(lb).expect("it is there")
         };
         let dies_at = [seed * 37 % ITERATIONS, seed * 101 % ITERATIONS];
-        let (tally, restarts) = survive(&dir, (0..3).map(config), &dies_at, tally, panics);
-        assert_eq!(
-            tally, expected,
-            "seed {seed}: SEED={seed} cargo test -p caribou-tests --test runs checkpoints"
-        );
+        let (tally, restarts) = survive((0..3).map(config), &dies_at, tally, panics);
+        assert_eq!(tally, expected);
         all_restarts += restarts;
-        let _ = fs::remove_dir_all(&dir);
     }
-    assert!(2 * u64::from(all_restarts) >= seeds.end - seeds.start, "{all_restarts} of {seeds:?}");
+    assert!(2 * u64::from(all_restarts) >= seed_count(60), "{all_restarts}");
 }
 
 /// What a disk that lies leaves of the newest checkpoint when the machine dies. Sometimes nothing is wrong with it.
@@ -482,14 +454,13 @@ fn crash(dir: &Path, random: &mut impl RngExt) {
 
 /// As [`survive`], on a disk that lies: restarts from the newest checkpoint that is whole, or begins anew.
 fn survive_crashes<T>(
-    name: &str,
     seed: u64,
     config: impl Fn(u64) -> Config,
     dies_at: &[u64],
     run: impl Fn(Config, Option<u64>) -> Result<T, Error>,
     is_death: fn(&Error) -> bool,
 ) -> T {
-    let dir = directory(name);
+    let dir = scratch();
     let mut random = caribou::random::stream(seed, 1);
     let settings = Settings::new(&dir).every(Duration::from_millis(1)).keep(2);
     let mut deaths = dies_at.iter();
@@ -497,16 +468,13 @@ fn survive_crashes<T>(
         let config = config(number).checkpoint(settings.clone()).restart("auto");
         let dies_at = deaths.next().copied();
         match run(config, dies_at) {
-            Ok(result) => {
-                let _ = fs::remove_dir_all(&dir);
-                return result;
-            }
+            Ok(result) => return result,
             Err(error) if dies_at.is_some() && is_death(&error) => crash(&dir, &mut random),
             Err(Error::Config { why, .. }) if why.contains("mend or remove them") => {
-                assert!(caribou::checkpoint::list(&dir).len() <= 2, "{name}, seed {seed}: {why}");
-                fs::remove_dir_all(&dir).expect("it is there");
+                assert!(caribou::checkpoint::list(&*dir).len() <= 2, "seed {seed}: {why}");
+                fs::remove_dir_all(&*dir).expect("it is there");
             }
-            Err(error) => panic!("{name}, seed {seed}: {error}"),
+            Err(error) => panic!("seed {seed}: {error}"),
         }
     }
     unreachable!("the last run does not die");
@@ -514,32 +482,25 @@ fn survive_crashes<T>(
 
 #[test]
 fn a_disk_that_lies_costs_time_and_nothing_else() {
-    let simulated = |seed| {
-        Config::default().simulate(seed).simulate_disturbed(seed % 4 == 1).ranks(1 + (seed % 4) as u32)
-    };
+    let simulated = |seed| simulated(seed).ranks(1 + (seed % 4) as u32);
     let mixed = mix(simulated(1), None).expect("nothing is wrong");
     let counted = tally(simulated(1), None).expect("nothing is wrong");
     let cells = |config, dies_at| mix_cells(config, false, dies_at);
     let computed = cells(simulated(1), None).expect("nothing is wrong");
-    for seed in seeds(45) {
+    for seed in seeds(45, SWEEP) {
         let config = |number| simulated(seed + number).wire_always(seed % 2 == 0);
-        let why = format!("SEED={seed} cargo test -p caribou-tests --test runs checkpoints");
         match seed % 3 {
             0 => {
                 let dies_at = [30 + seed % 40, 50 + seed % 50, 60 + seed % 60];
-                assert_eq!(survive_crashes("crash", seed, config, &dies_at, mix, fails), mixed, "{why}");
+                assert_eq!(survive_crashes(seed, config, &dies_at, mix, fails), mixed);
             }
             1 => {
                 let dies_at = [seed * 37 % ITERATIONS, seed * 101 % ITERATIONS];
-                assert_eq!(survive_crashes("crash", seed, config, &dies_at, tally, panics), counted, "{why}");
+                assert_eq!(survive_crashes(seed, config, &dies_at, tally, panics), counted);
             }
             _ => {
                 let dies_at = [5 + seed % 20, 15 + seed % 25, 20 + seed % 30];
-                assert_eq!(
-                    survive_crashes("crash", seed, config, &dies_at, cells, panics),
-                    computed,
-                    "{why}"
-                );
+                assert_eq!(survive_crashes(seed, config, &dies_at, cells, panics), computed);
             }
         }
     }
@@ -548,16 +509,15 @@ fn a_disk_that_lies_costs_time_and_nothing_else() {
 #[test]
 fn a_program_gets_the_checkpoint_that_it_asks_for() {
     let expected = mix(Config::default().simulate(1), None).expect("nothing is wrong");
-    let dir = directory("asked");
     for ranks in 1..=4 {
+        let dir = scratch();
         let config = Config::default().simulate(u64::from(ranks)).ranks(ranks);
         let asking = config.clone().checkpoint(Settings::new(&dir).every(Duration::from_secs(3600)));
         let died = mix_asking(asking, Some(90), Some(30));
         assert!(matches!(died, Err(Error::Program { .. })), "{died:?}");
-        assert_eq!(caribou::checkpoint::list(&dir).len(), 1);
+        assert_eq!(caribou::checkpoint::list(&*dir).len(), 1);
         assert_eq!(mix(config.clone().restart(&dir), None), Ok(expected));
         assert_eq!(mix_asking(config, None, Some(30)), Ok(expected), "nobody makes checkpoints");
-        fs::remove_dir_all(&dir).expect("it is there");
     }
 }
 
@@ -623,7 +583,7 @@ fn chunks_restart_where_they_were_if_there_are_as_many_ranks() {
         let report = with_timeout("chunks that are placed", move || caribou::run(config, setup))?;
         Ok::<Vec<u64>, Error>(report.value().expect("they are sums"))
     };
-    let dir = directory("placed");
+    let dir = scratch();
     let config = |ranks| {
         let period = Period::Every(Duration::from_millis(1));
         Config::default().simulate(7).ranks(ranks).balance(period)
@@ -643,16 +603,15 @@ fn chunks_restart_where_they_were_if_there_are_as_many_ranks() {
     assert!(restart(config(3)).0 > 0, "with other ranks all are at home");
     let fixed = config(2).lb("none").expect("it is there");
     assert_eq!(restart(fixed), (away, away), "`none` would move no chunk back");
-    fs::remove_dir_all(&dir).expect("it is there");
+    fs::remove_dir_all(&*dir).expect("it is there");
     begin(Some(1));
     let half = u64::from(CHUNKS / 2);
     assert_eq!(restart(config(2)), (half, half), "one rank was inactive");
-    fs::remove_dir_all(dir).expect("it is there");
 }
 
 #[test]
 fn a_restart_with_another_setting_of_the_program_is_refused() {
-    let dir = directory("settings");
+    let dir = scratch();
     let config = |step: f64| Config::default().simulate(5).ranks(2).saved_with("timestep", step);
     let settings = Settings::new(&dir).every(Duration::from_millis(1));
     let died = mix(config(0.5).checkpoint(settings), Some(100));
@@ -660,28 +619,26 @@ fn a_restart_with_another_setting_of_the_program_is_refused() {
     let why = mix(config(0.25).restart(&dir), None).expect_err("it has another step").to_string();
     assert!(why.contains("the setting `timestep` was 0.5, and is 0.25 now"), "{why}");
     assert!(mix(config(0.5).restart(&dir), None).is_ok());
-    fs::remove_dir_all(dir).expect("it is there");
 }
 
 #[test]
 fn the_time_of_a_restarted_run_begins_where_that_of_the_run_before_was() {
-    let dir = directory("time");
+    let dir = scratch();
     let settings = Settings::new(&dir).every(Duration::from_millis(1)).keep(1000);
     let config = Config::default().simulate(3).ranks(2).checkpoint(settings);
     let time_of =
         |path: &Path| caribou::checkpoint::Saved::open(path).expect("its manifest is whole").elapsed();
     assert!(tally(config.clone(), Some(300)).is_err());
-    let before = caribou::checkpoint::list(&dir);
+    let before = caribou::checkpoint::list(&*dir);
     assert!(tally(config.restart(&dir), None).is_ok());
-    let mut after = caribou::checkpoint::list(&dir);
+    let mut after = caribou::checkpoint::list(&*dir);
     after.retain(|path| !before.contains(path));
     assert!(!after.is_empty() && after.iter().all(|path| time_of(path) > time_of(&before[0])));
-    fs::remove_dir_all(dir).expect("it is there");
 }
 
 #[test]
 fn a_checkpoint_of_another_pool_is_refused() {
-    let dir = directory("other-pool");
+    let dir = scratch();
     let config = Config::default().simulate(3).ranks(2);
     let settings = Settings::new(&dir).every(Duration::from_millis(1));
     let died = tally(config.clone().checkpoint(settings), Some(300));
@@ -691,7 +648,6 @@ fn a_checkpoint_of_another_pool_is_refused() {
     assert!(why.contains("a pool of 400 iterations") && why.contains("a pool of 10 iterations"), "{why}");
     let why = mix(config.restart(&dir), None).expect_err("it is no pool").to_string();
     assert!(why.contains("of another program: a pool of 400"), "{why}");
-    fs::remove_dir_all(dir).expect("it is there");
 }
 
 const CELLS: u64 = 23;
@@ -774,36 +730,27 @@ fn a_program_in_supersteps_that_dies_goes_on_from_a_step_with_any_number_of_work
         let config = Config::default().simulate(1).ranks(1);
         mix_cells(config, are_fixed, None).expect("nothing is wrong")
     });
-    let (dir, mut all_restarts) = (directory("supersteps"), 0);
-    let seeds = seeds(60);
-    for seed in seeds.clone() {
+    let mut all_restarts = 0;
+    for seed in seeds(60, SWEEP) {
         let config = |number: u64| {
             let lb = ["equal", "load-factor,every=3", "replicate,copies=2", "des", "adaptive"]
                 [(seed % 5) as usize];
-            let config = Config::default()
-                .simulate(seed + number)
-                .simulate_disturbed((seed + number) % 4 == 1)
-                .ranks(1 + ((seed + number) % 4) as u32);
+            let config = simulated(seed + number).ranks(1 + ((seed + number) % 4) as u32);
             config.wire_always(seed % 2 == 0).lb(lb).expect("it is there")
         };
         let are_fixed = seed % 3 == 0;
         let run = |config, dies_at| mix_cells(config, are_fixed, dies_at);
-        let (mixed, restarts) =
-            survive(&dir, (0..3).map(config), &[5 + seed % 20, 15 + seed % 25], run, panics);
-        assert_eq!(
-            mixed,
-            expected[usize::from(are_fixed)],
-            "seed {seed}: SEED={seed} cargo test -p caribou-tests --test runs checkpoints"
-        );
+        let dies_at = [5 + seed % 20, 15 + seed % 25];
+        let (mixed, restarts) = survive((0..3).map(config), &dies_at, run, panics);
+        assert_eq!(mixed, expected[usize::from(are_fixed)]);
         all_restarts += restarts;
-        let _ = fs::remove_dir_all(&dir);
     }
-    assert!(u64::from(all_restarts) >= seeds.end - seeds.start, "{all_restarts} of {seeds:?}");
+    assert!(u64::from(all_restarts) >= seed_count(60), "{all_restarts}");
 }
 
 #[test]
 fn a_checkpoint_of_other_supersteps_is_refused() {
-    let dir = directory("other-supersteps");
+    let dir = scratch();
     let config = Config::default().simulate(3).ranks(2);
     let settings = Settings::new(&dir).every(Duration::from_millis(1));
     let died = mix_cells(config.clone().checkpoint(settings), false, Some(20));
@@ -815,5 +762,4 @@ fn a_checkpoint_of_other_supersteps_is_refused() {
     refused(mix_cells(config.clone().restart(&dir), true, None).err(), "this is `Cells` in supersteps");
     refused(mix(config.clone().restart(&dir), None).err(), "of another program");
     refused(tally(config.restart(&dir), None).err(), "this is a pool");
-    fs::remove_dir_all(dir).expect("it is there");
 }

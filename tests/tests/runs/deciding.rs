@@ -11,9 +11,10 @@ use caribou::lb::{Assignment, Rank, Snapshot, Strategy};
 use caribou::report::SyncReport;
 use caribou::trace::{Part, What};
 use caribou::{Chunk, Config, Ctx, Error, Load, Report};
-use caribou_tests::with_timeout;
+use caribou_tests::{run_array, with_timeout};
 use serde::{Deserialize, Serialize};
-use trace_reader::Trace;
+
+use super::traces::recorded;
 
 /// A decision that took so long is followed by one beside the workers.
 const LONG: Duration = Duration::from_millis(5);
@@ -285,11 +286,9 @@ fn whichever_worker_has_asked_is_woken_by_the_answer() {
 
 #[test]
 fn a_trace_tells_what_a_worker_did_while_the_strategy_thought_beside_it() {
-    let dir = std::env::temp_dir().join(format!("caribou-deciding-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&dir);
-    let config = Config::default().ranks(1).trace(&dir);
-    run(&config, Second::WaitsForHandlers, End::Syncs(3), CHUNKS, &Scene::default()).expect("it ends");
-    let trace = Trace::open(&dir).expect("it was recorded");
+    let run = |config| run(&config, Second::WaitsForHandlers, End::Syncs(3), CHUNKS, &Scene::default());
+    let (report, trace) = recorded(Config::default().ranks(1), run);
+    report.expect("it ends");
     let (mut slices, mut handlers) = (Vec::new(), Vec::new());
     let problems = trace.for_each(|_, _, event| match event.what {
         What::Handler { .. } => handlers.push(event.begin_ns..event.end_ns),
@@ -298,11 +297,13 @@ fn a_trace_tells_what_a_worker_did_while_the_strategy_thought_beside_it() {
     });
     assert!(problems.is_empty() && trace.problems.is_empty(), "{problems:?}");
     let (asked, answered) = (slices.first().expect("recorded"), slices.last().expect("recorded"));
-    let meanwhile = handlers.iter().filter(|handler| asked.end <= handler.start && handler.end <= answered.start);
+    let meanwhile =
+        handlers.iter().filter(|handler| asked.end <= handler.start && handler.end <= answered.start);
     assert!(meanwhile.count() > 0, "handlers that the strategy waited for lie between the worker's slices");
-    let overlaps = |handler: &Range<u64>| slices.iter().any(|slice| slice.start < handler.end && handler.start < slice.end);
+    let overlaps = |handler: &Range<u64>| {
+        slices.iter().any(|slice| slice.start < handler.end && handler.start < slice.end)
+    };
     assert!(!handlers.iter().any(overlaps), "a slice of the decision holds the worker's own part alone");
-    let _ = std::fs::remove_dir_all(&dir);
 }
 
 /// Has so many ms of work, and comes to so many syncs.
@@ -352,9 +353,7 @@ fn asked_at(config: Config, ms: [[u64; 2]; 2], syncs: u64) -> Vec<bool> {
     let count = Arc::new(AtomicU32::default());
     let config = config.ranks(2).period(20).measure(false).strategy(Thorough(count.clone()));
     let report = with_timeout("a thorough strategy", move || {
-        caribou::run(config, move |setup| {
-            setup.array(4, move |index: u32| Weight { ms: ms.as_flattened()[index as usize], syncs });
-        })
+        run_array(config, 4, move |index: u32| Weight { ms: ms.as_flattened()[index as usize], syncs })
     });
     let syncs = report.expect("it ends").syncs;
     let asked: Vec<bool> = syncs.iter().map(SyncReport::was_asked).collect();
@@ -421,10 +420,7 @@ fn where_nothing_is_measured_a_chunk_that_declares_nothing_has_no_load() {
     let told = |config: Config| {
         let ticks = Arc::new(AtomicU64::default());
         let config = config.ranks(2).period(20).strategy(Curious(ticks.clone()));
-        caribou::run(config, |setup| {
-            setup.array(CHUNKS, |_| Undeclared);
-        })
-        .unwrap();
+        run_array(config, CHUNKS, |_| Undeclared).unwrap();
         ticks.load(SeqCst) - 1
     };
     assert!(told(Config::default()) > 0);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use caribou::config::Period;
 use caribou::report::Undelivered;
 use caribou::{Chunk, Config, Ctx, Error, Placement, Reducer, Report, Target};
-use caribou_tests::with_timeout;
+use caribou_tests::{run_array, run_array_with, with_timeout};
 use serde::{Deserialize, Serialize};
 
 /// The end of a run.
@@ -80,9 +80,7 @@ impl Chunk for Failing {
 
 #[test]
 fn a_chunk_that_has_failed_handles_nothing_more() {
-    let result = caribou::run(Config::default().ranks(1), |setup| {
-        setup.array(1, |_| Failing);
-    });
+    let result = run_array(Config::default().ranks(1), 1, |_| Failing);
     assert!(matches!(result, Err(Error::Program { .. })), "{result:?}");
     assert_eq!(HANDLED.load(Ordering::Relaxed), 1, "of three messages");
 }
@@ -92,9 +90,7 @@ fn flood(ranks: u32, workers: u32, ends: u32, ending: Ending, messages: u32, pau
         format!("{ranks} ranks x {workers} workers, chunk {ends}, {ending:?} after {messages} messages");
     let config = Config::default().ranks(ranks).workers(workers);
     let result = with_timeout(&what, move || {
-        caribou::run(config, |setup| {
-            setup.array(CHUNKS, move |_| Flooder { ends, ending, messages, pause_ms });
-        })
+        run_array(config, CHUNKS, move |_| Flooder { ends, ending, messages, pause_ms })
     });
     match (ending, result) {
         (Ending::Exit, Ok(report)) => assert_eq!(report.undelivered.messages, 0, "{what}: all are under way"),
@@ -183,11 +179,7 @@ impl Chunk for Giver {
 
 fn given(config: &Config, gives: Gives) -> Report {
     let (config, what) = (config.clone(), format!("{gives:?}: {config:?}"));
-    let run = move || {
-        caribou::run(config, |setup| {
-            setup.array(CHUNKS, move |_| Giver { gives, heard: Vec::new() });
-        })
-    };
+    let run = move || run_array(config, CHUNKS, move |_| Giver { gives, heard: Vec::new() });
     with_timeout(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"))
 }
 
@@ -210,8 +202,11 @@ fn a_value_that_nobody_gave_or_of_another_type_is_an_error() {
     let said = |result: Result<u64, Error>| result.expect_err("there is no such value").to_string();
     let report = given(&Config::default().ranks(2), Gives::Reduction);
     assert_eq!(said(report.value()), "the value of the run: it is `Vec<i64>`, not `u64`");
-    let none = caribou::run(Config::default(), |setup| {
-        setup.array(CHUNKS, |_| Flooder { ends: 0, ending: Ending::Exit, messages: 0, pause_ms: 0 });
+    let none = run_array(Config::default(), CHUNKS, |_| Flooder {
+        ends: 0,
+        ending: Ending::Exit,
+        messages: 0,
+        pause_ms: 0,
     });
     assert_eq!(
         said(none.and_then(|report| report.value())),
@@ -282,12 +277,10 @@ fn a_message_at_quiescence_comes_when_all_else_is_done() {
     for config in threads.into_iter().chain(simulated) {
         let what = format!("{config:?}");
         let run = move || {
-            caribou::run(config, |setup| {
-                setup.array_with(vec![1], Placement::Hash, |_: u32| Tree {
-                    depth: 5,
-                    leaves: 0,
-                    counts: Vec::new(),
-                });
+            run_array_with(config, vec![1], Placement::Hash, |_: u32| Tree {
+                depth: 5,
+                leaves: 0,
+                counts: Vec::new(),
             })
         };
         let report = with_timeout(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -341,11 +334,7 @@ fn quiescence_comes_as_often_as_a_program_asks() {
     let simulated = [Config::default().ranks(3).simulate(1)];
     for config in threads.into_iter().chain(in_windows).chain(simulated) {
         let what = format!("{config:?}");
-        let run = move || {
-            caribou::run(config, |setup| {
-                setup.array(CHUNKS, |_| Rounds { heard: 0 });
-            })
-        };
+        let run = move || run_array(config, CHUNKS, |_| Rounds { heard: 0 });
         let report = with_timeout(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(report.value::<u32>(), Ok(ROUNDS), "{what}");
         assert_eq!(report.messages, u64::from(CHUNKS + ROUNDS * CHUNKS + ROUNDS + 1), "{what}");
@@ -469,11 +458,7 @@ impl Chunk for Careless {
 
 fn undelivered(config: Config, loss: Loss, hops: u32) -> Undelivered {
     let what = format!("{loss:?}: {config:?}");
-    let report = with_timeout(&what, move || {
-        caribou::run(config, |setup| {
-            setup.array(CHUNKS, move |_| Careless { loss, hops });
-        })
-    });
+    let report = with_timeout(&what, move || run_array(config, CHUNKS, move |_| Careless { loss, hops }));
     report.unwrap_or_else(|error| panic!("{what}: {error}")).undelivered
 }
 

@@ -1,7 +1,7 @@
 //! Loads and sizes at the end of their range add up to the most there is, and harm no run.
 
 use caribou::{Chunk, Config, Ctx, Load, Reducer, Target};
-use caribou_tests::with_timeout;
+use caribou_tests::{run_array, with_timeout};
 use serde::{Deserialize, Serialize};
 
 const SYNCS: u32 = 4;
@@ -66,9 +66,7 @@ fn the_largest_loads_and_sizes_end_no_run() {
                 let what = format!("{extreme:?} under {lb}");
                 let config = config.period(1).lb(lb).unwrap_or_else(|error| panic!("{error}"));
                 let result = with_timeout(&what, move || {
-                    caribou::run(config, move |setup| {
-                        setup.array(CHUNKS, move |_| Heavy { extreme, syncs: 0 });
-                    })
+                    run_array(config, CHUNKS, move |_| Heavy { extreme, syncs: 0 })
                 });
                 let report = result.unwrap_or_else(|error| panic!("{what}: {error}"));
                 assert_eq!(report.value::<Vec<u64>>(), Ok(vec![CHUNKS.into()]), "{what}");

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use caribou::{Chunk, Config, Ctx, Load, Reducer, Report, Target, Values};
-use caribou_tests::with_timeout;
+use caribou_tests::{at_syncs, run_array, with_timeout};
 use serde::{Deserialize, Serialize};
 
 /// Syncs of every run here.
@@ -150,10 +150,6 @@ fn wander(
     (diaries, report)
 }
 
-fn config(ranks: u32, lb: &str) -> Config {
-    Config::default().ranks(ranks).period(20).lb(lb).expect("it is in the table")
-}
-
 /// The ranks that a chunk ran on, one for each time it started or resumed.
 fn ranks(diary: &[Event]) -> Vec<u32> {
     let rank = |event: &Event| if let Event::Runs { rank, .. } = event { Some(*rank) } else { None };
@@ -167,7 +163,7 @@ fn addresses(diary: &[Event]) -> Vec<usize> {
 
 #[test]
 fn under_rotate_every_chunk_moves_one_rank_on_at_every_sync() {
-    let (diaries, report) = wander(config(3, "rotate"), 6, |nomad| nomad);
+    let (diaries, report) = wander(at_syncs(3, "rotate"), 6, |nomad| nomad);
     for (chunk, diary) in (0..).zip(&diaries) {
         let first = chunk / 2;
         let expected: Vec<u32> = (0..=SYNCS).map(|sync| (first + sync) % 3).collect();
@@ -180,7 +176,7 @@ fn under_rotate_every_chunk_moves_one_rank_on_at_every_sync() {
 #[test]
 fn pinned_chunks_stay_where_they_are() {
     for lb in ["rotate", "random", "greedy", "refine"] {
-        let (diaries, report) = wander(config(3, lb), 9, |nomad| {
+        let (diaries, report) = wander(at_syncs(3, lb), 9, |nomad| {
             let pinned = nomad.me.is_multiple_of(2);
             // Everything heavy is on rank 0: every strategy has something to move.
             let load = Declared::Charge(if nomad.me < 3 { 900_000 } else { 10_000 });
@@ -197,7 +193,7 @@ fn pinned_chunks_stay_where_they_are() {
 #[test]
 fn a_chunk_that_moves_departs_then_arrives_once_and_then_resumes() {
     for wire in [false, true] {
-        let (diaries, _) = wander(config(2, "rotate").wire_always(wire), 4, |nomad| nomad);
+        let (diaries, _) = wander(at_syncs(2, "rotate").wire_always(wire), 4, |nomad| nomad);
         for diary in diaries {
             let kinds: Vec<Event> = diary
                 .into_iter()
@@ -216,7 +212,7 @@ fn a_chunk_that_moves_departs_then_arrives_once_and_then_resumes() {
 
 #[test]
 fn numbers_stay_in_their_place_when_a_chunk_moves_within_a_process() {
-    let (diaries, _) = wander(config(2, "rotate"), 4, |nomad| nomad);
+    let (diaries, _) = wander(at_syncs(2, "rotate"), 4, |nomad| nomad);
     for diary in diaries {
         assert_eq!(ranks(&diary).windows(2).filter(|pair| pair[0] != pair[1]).count(), SYNCS as usize);
         let first = addresses(&diary)[0];
@@ -231,7 +227,7 @@ fn numbers_stay_in_their_place_when_a_chunk_moves_within_a_process() {
 #[test]
 fn a_chunk_is_encoded_only_when_it_leaves_the_process_or_seems_to() {
     for wire in [false, true] {
-        let (diaries, _) = wander(config(2, "rotate").wire_always(wire), 4, |nomad| nomad);
+        let (diaries, _) = wander(at_syncs(2, "rotate").wire_always(wire), 4, |nomad| nomad);
         for diary in diaries {
             let decoded = diary.iter().filter_map(|event| match event {
                 Event::Runs { decoded, .. } => Some(*decoded),
@@ -245,7 +241,7 @@ fn a_chunk_is_encoded_only_when_it_leaves_the_process_or_seems_to() {
 
 /// Chunks on each rank after the first sync.
 fn after_one_sync(ranks: u32, lb: &str, chunks: u32, declare: fn(u32) -> Declared) -> Vec<u32> {
-    let config = config(ranks, lb).measure(false);
+    let config = at_syncs(ranks, lb).measure(false);
     let (_, report) = wander(config, chunks, move |nomad| Nomad { load: declare(nomad.me), ..nomad });
     report.syncs[0].chunks_per_rank.clone()
 }
@@ -303,9 +299,7 @@ impl Chunk for Giver {
 
 #[test]
 fn what_a_chunk_holds_counts_as_it_was_when_it_came_to_the_sync() {
-    let report = caribou::run(config(2, "rotate").simulate(1), |setup| {
-        setup.array(4, |_| Giver { numbers: vec![0.0; 1 << 17] });
-    });
+    let report = run_array(at_syncs(2, "rotate").simulate(1), 4, |_| Giver { numbers: vec![0.0; 1 << 17] });
     // 4 MiB at 4 GB/s: without them moving four chunks would cost 20 us.
     let needed_ns = report.expect("it ends").syncs[0].needed_ns;
     assert!(needed_ns > 1_000_000, "{needed_ns} ns");
@@ -315,7 +309,7 @@ fn what_a_chunk_holds_counts_as_it_was_when_it_came_to_the_sync() {
 fn a_sync_says_what_the_phase_would_have_been_without_the_moves_before_it() {
     // Chunks 0 to 7 are on rank 0.
     let heavy = |chunk: u32| if chunk < 8 { 2_000_000 } else { 1_000_000 };
-    let (_, report) = wander(config(2, "refine").measure(false), 16, move |nomad| Nomad {
+    let (_, report) = wander(at_syncs(2, "refine").measure(false), 16, move |nomad| Nomad {
         load: Declared::Load(heavy(nomad.me)),
         ..nomad
     });
@@ -332,7 +326,7 @@ fn a_sync_says_what_the_phase_would_have_been_without_the_moves_before_it() {
 #[test]
 fn bytes_that_a_migration_has_carried_decide_from_then_on() {
     for wire in [false, true] {
-        let (_, report) = wander(config(2, "rotate").wire_always(wire).lb_reports(true), 4, |nomad| nomad);
+        let (_, report) = wander(at_syncs(2, "rotate").wire_always(wire).lb_reports(true), 4, |nomad| nomad);
         let reported: Vec<u64> = report
             .syncs
             .iter()

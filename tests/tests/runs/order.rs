@@ -2,7 +2,7 @@
 //! for them, and also if both migrate meanwhile.
 
 use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
-use caribou_tests::with_timeout;
+use caribou_tests::{run_array, with_timeout};
 use serde::{Deserialize, Serialize};
 
 const CHUNKS: u32 = 7;
@@ -83,9 +83,7 @@ fn messages_of_a_pair_keep_their_order() {
             let config = config.lb(lb).expect("it is in the table");
             let what = format!("{config:?}");
             let report = with_timeout(&what, move || {
-                caribou::run(config, |setup| {
-                    setup.array(CHUNKS, |_| Correspondent { step: 0, heard: 0, next: [0; CHUNKS as usize] });
-                })
+                run_array(config, CHUNKS, |_| Correspondent { step: 0, heard: 0, next: [0; CHUNKS as usize] })
             });
             report.unwrap_or_else(|error| panic!("{what}: {error}"));
         }
@@ -128,9 +126,8 @@ impl Chunk for Leaver {
 #[test]
 fn letters_before_between_and_behind_effects_leave_in_order() {
     for (ranks, workers) in [(1, 1), (1, 2), (2, 1)] {
-        let report = caribou::run(Config::default().ranks(ranks).workers(workers), |setup| {
-            setup.array(2, |_| Leaver { heard: Vec::new() });
-        });
+        let report =
+            run_array(Config::default().ranks(ranks).workers(workers), 2, |_| Leaver { heard: Vec::new() });
         assert_eq!(report.unwrap().value::<Vec<u32>>().unwrap(), [1, 2, 3, 4], "{ranks} x {workers}");
     }
 }

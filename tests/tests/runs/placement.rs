@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use caribou::{Chunk, Config, Ctx, Placement, Reducer, Target, Values};
-use caribou_tests::with_timeout;
+use caribou_tests::{run_array_with, with_timeout};
 use serde::{Deserialize, Serialize};
 
 const RANKS: u32 = 3;
@@ -32,9 +32,8 @@ fn chunks_that_are_inserted_beyond_the_initial_ones_start_on_all_ranks() {
     for (initial, placement) in [(1, Placement::Block), (6, Placement::Block), (6, Placement::RoundRobin)] {
         let what = format!("{placement:?} of {initial}");
         let run = move || {
-            let report = caribou::run(Config::default().ranks(RANKS), |setup| {
-                setup.array_with([1, initial], placement.clone(), |_| Kind);
-            })?;
+            let report =
+                run_array_with(Config::default().ranks(RANKS), [1, initial], placement.clone(), |_| Kind)?;
             report.gathered::<[u16; 2], u32>()
         };
         let ranks = with_timeout(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"));

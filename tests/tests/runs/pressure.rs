@@ -8,7 +8,7 @@ use caribou::config::Period;
 use caribou::lb::Rank;
 use caribou::{Array, Chunk, Config, Ctx, Placement, Reducer, Target, Values};
 use caribou_tests::full_ring::FullRing;
-use caribou_tests::with_timeout;
+use caribou_tests::{run_array, with_timeout};
 use serde::{Deserialize, Serialize};
 
 const PRODUCERS: u32 = 3;
@@ -367,9 +367,7 @@ impl Chunk for Long {
 fn numbers_that_travel_beside_the_bytes_of_a_message_wait_like_those_in_it() {
     for wire in [false, true] {
         let config = Config::default().ranks(2).mail_limit(LIMIT).wire_always(wire);
-        let report = caribou::run(config, |setup| {
-            setup.array(2, |_| Long { come: 0 });
-        });
+        let report = run_array(config, 2, |_| Long { come: 0 });
         let waited = report.expect("all come").waiting_bytes_max;
         let item = LONG_BYTES as u64 + BURST;
         assert!((LIMIT..LIMIT / 4 * 5 + 4 * item).contains(&waited), "encoded: {wire}: {waited} bytes");
@@ -535,11 +533,7 @@ fn who_wait_for_each_other_go_on() {
     {
         let what = format!("{ranks} ranks of {workers}, with room for {limit} bytes");
         let config = Config::default().ranks(ranks).workers(workers).mail_limit(limit);
-        let run = || {
-            caribou::run(config, |setup| {
-                setup.array(RING.members, |_| RING.member());
-            })
-        };
+        let run = || run_array(config, RING.members, |_| RING.member());
         let report = with_timeout(&what, run).expect("it ends");
         let passed: Vec<u64> = report.value().expect("all members have contributed");
         assert_eq!(passed, [RING.passed()], "{what}");

@@ -1,7 +1,7 @@
 //! Seeds that a program makes up: messages to chunks that cannot exist wait and are told, and no chunk gets such an index.
 
 use caribou::{Chunk, Config, Ctx, Error, Index, Reducer, Report, Section, Seed, Target, Values};
-use caribou_tests::with_timeout;
+use caribou_tests::{run_array, with_timeout};
 use serde::{Deserialize, Serialize};
 
 /// The index of a chunk that rank `rank` started, the `number`th.
@@ -63,11 +63,7 @@ fn configs() -> impl Iterator<Item = (String, Config)> {
 }
 
 fn run(what: &str, config: Config, deed: Deed, seed: Seed) -> Result<Report, Error> {
-    with_timeout(what, move || {
-        caribou::run(config, move |setup| {
-            setup.array(1, move |_: Seed| Forger { deed, seed });
-        })
-    })
+    with_timeout(what, move || run_array(config, 1, move |_: Seed| Forger { deed, seed }))
 }
 
 /// Indices of chunks that no rank has started, most of them of ranks that are not there.
@@ -119,8 +115,9 @@ fn an_index_that_only_a_rank_gives_is_refused_where_a_chunk_is_inserted() {
 #[test]
 fn an_array_does_not_begin_with_an_index_that_only_a_rank_gives() {
     let seed = spawned(0, 3);
-    let result = caribou::run(Config::default(), move |setup| {
-        setup.array(vec![Seed::first(0), seed], move |_: Seed| Forger { deed: Deed::Send, seed });
+    let result = run_array(Config::default(), vec![Seed::first(0), seed], move |_: Seed| Forger {
+        deed: Deed::Send,
+        seed,
     });
     let Err(Error::Config { setting, why }) = result else { panic!("{result:?}") };
     assert_eq!(setting, "the extent of array 0 `Forger`");

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -14,7 +14,7 @@ use caribou::checkpoint::{Settings, list};
 use caribou::config::{Cloud, Spot};
 use caribou::supersteps::{Job, Parts, Supersteps, Then};
 use caribou::{Chunk, Config, Ctx, Error, Reducer, Target};
-use caribou_tests::with_timeout;
+use caribou_tests::{scratch, with_timeout};
 use serde::{Deserialize, Serialize};
 
 const CHUNKS: u32 = 8;
@@ -174,12 +174,6 @@ impl Supersteps for Stepper {
     }
 }
 
-fn directory(name: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("caribou-spot-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&dir);
-    dir
-}
-
 /// Checkpoints that are made only when something asks for them.
 fn rarely(dir: &Path) -> Settings {
     Settings::new(dir).every(Duration::from_secs(3600))
@@ -198,7 +192,7 @@ fn a_run_that_a_cloud_tells_to_end_goes_on_elsewhere_and_advice_makes_a_checkpoi
     let config = || Config::default().ranks(2).workers(1);
     let expected = count(config(), Gate::open()).expect("nothing is wrong");
 
-    let (dir, mut aws) = (directory("notice"), Aws::start(Says::Notice));
+    let (dir, mut aws) = (scratch(), Aws::start(Says::Notice));
     let told = count(config().checkpoint(rarely(&dir)).spot(aws.spot()), Gate::closed());
     let Err(Error::Interrupted { by, checkpoint }) = told else { panic!("{told:?}") };
     assert_eq!(by, "AWS takes this instance back at 2026-11-29T10:00:00Z (rank 0)");
@@ -211,17 +205,17 @@ fn a_run_that_a_cloud_tells_to_end_goes_on_elsewhere_and_advice_makes_a_checkpoi
     assert_eq!(restarted(aws.spot()), Ok(expected));
     assert_eq!(restarted(Aws::start(Says::Nothing).spot()), Ok(expected));
     assert_eq!(watchers(), 0);
-    fs::remove_dir_all(&dir).expect("it is there");
 
     let aws = Aws::start(Says::Advice);
-    let advised = || config().checkpoint(rarely(&dir)).spot(aws.spot());
-    assert_eq!(count(advised(), Gate::of(&dir)), Ok(expected));
-    fs::remove_dir_all(&dir).expect("it is there");
-    let (settings, gate) = (advised(), Gate::of(&dir));
+    let advised = |dir: &Path| config().checkpoint(rarely(dir)).spot(aws.spot());
+    let dir = scratch();
+    assert_eq!(count(advised(&dir), Gate::of(&dir)), Ok(expected));
+    let dir = scratch();
+    let (settings, gate) = (advised(&dir), Gate::of(&dir));
     with_timeout("supersteps", move || caribou::supersteps(&settings, Stepper(gate)).map(drop))
         .expect("a checkpoint ends it");
-    fs::remove_dir_all(&dir).expect("it is there");
-    let (settings, gate) = (advised(), Gate::of(&dir));
+    let dir = scratch();
+    let (settings, gate) = (advised(&dir), Gate::of(&dir));
     let wait = move |iterations: &mut u64, range: Range<u64>| {
         for _ in range {
             *iterations += 1;
@@ -229,7 +223,6 @@ fn a_run_that_a_cloud_tells_to_end_goes_on_elsewhere_and_advice_makes_a_checkpoi
         }
     };
     with_timeout("pool", move || caribou::pool(&settings, 4_000, || 0, wait).map(drop)).expect("it ends");
-    assert_eq!(list(&dir).len(), 1);
-    fs::remove_dir_all(dir).expect("it is there");
+    assert_eq!(list(&*dir).len(), 1);
     assert_eq!(watchers(), 0);
 }

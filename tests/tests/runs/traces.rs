@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use caribou::config::Pin;
 use caribou::monitor::Status;
 use caribou::pools::{Accumulator, Cancel};
 use caribou::trace::{Activity, ArrayId, ChunkId, Event, Filter, NameId, RUNTIME, Shape, What};
-use caribou::{Array, Chunk, Config, Ctx, Error, Placement, Pool, Reducer, Report, Target, pool};
+use caribou::{Array, Chunk, Config, Ctx, Error, Placement, Pool, Reducer, Report, Setup, Target, pool};
+use caribou_tests::{Scratch, run_array, run_array_with, scratch};
 use serde::{Deserialize, Serialize};
 use trace_reader::Trace;
 
@@ -84,31 +85,34 @@ fn config(ranks: u32) -> Config {
     Config::default().ranks(ranks).pin(Pin::Off).period(PERIOD).lb("rotate").expect("it is in the table")
 }
 
-fn strips(config: Config, panics: bool) -> Result<Report, Error> {
-    caribou::run(config, move |setup| {
-        setup.array(STRIPS, move |index| Strip { step: 0, heard: 0, panics: panics && index == 3 });
-    })
+fn strips(config: Config) -> Report {
+    try_strips(config, false).expect("nothing is wrong")
 }
 
-/// A directory that no other test uses; gone with its value.
-struct Scratch(PathBuf);
+fn try_strips(config: Config, panics: bool) -> Result<Report, Error> {
+    run_array(config, STRIPS, move |index| Strip { step: 0, heard: 0, panics: panics && index == 3 })
+}
 
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let dir = std::env::temp_dir().join(format!("caribou-traces-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        Scratch(dir)
-    }
+/// A trace, whose files are there as long as its value.
+pub(crate) struct Recorded {
+    trace: Trace,
+    _dir: Scratch,
+}
 
-    fn open(&self) -> Trace {
-        Trace::open(&self.0).unwrap_or_else(|error| panic!("{error}"))
+impl Deref for Recorded {
+    type Target = Trace;
+
+    fn deref(&self) -> &Trace {
+        &self.trace
     }
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// What a run returns, and its trace.
+pub(crate) fn recorded<T>(config: Config, run: impl FnOnce(Config) -> T) -> (T, Recorded) {
+    let dir = scratch();
+    let result = run(config.trace(&dir));
+    let trace = Trace::open(&dir).unwrap_or_else(|error| panic!("{error}"));
+    (result, Recorded { trace, _dir: dir })
 }
 
 /// All events with their ranks and workers; the trace must be sound.
@@ -122,9 +126,7 @@ fn events(trace: &Trace) -> Vec<(u32, u32, Event)> {
 #[test]
 fn every_message_is_sent_and_handled_once_and_in_this_order() {
     for (ranks, workers) in [(1, 1), (2, 1), (2, 2)] {
-        let dir = Scratch::new(&format!("messages-{ranks}-{workers}"));
-        let report = strips(config(ranks).workers(workers).trace(&dir.0), false).expect("nothing is wrong");
-        let trace = dir.open();
+        let (report, trace) = recorded(config(ranks).workers(workers), strips);
         let (mut sent, mut handled, mut kinds) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for (rank, _, event) in events(&trace) {
             match event.what {
@@ -189,13 +191,12 @@ impl Chunk for Wall {
 
 #[test]
 fn handlers_of_two_arrays_of_one_type_are_told_apart_by_their_kinds() {
-    let dir = Scratch::new("arrays");
-    caribou::run(config(1).trace(&dir.0), |setup| {
+    let setup = |setup: &mut Setup| {
         let first = setup.array(1, |_| Wall { begins_with: None });
         setup.array(1, move |_| Wall { begins_with: Some(first) });
-    })
-    .expect("nothing is wrong");
-    let trace = dir.open();
+    };
+    let (run, trace) = recorded(config(1), |config| caribou::run(config, setup));
+    run.expect("nothing is wrong");
     let mut handled = [0; 2];
     for (_, _, event) in events(&trace) {
         if let What::Handler { chunk, kind, .. } = event.what {
@@ -234,14 +235,14 @@ impl Chunk for Early {
 
 #[test]
 fn a_message_that_is_handled_while_its_sender_still_runs_was_sent_before() {
-    let dir = Scratch::new("early");
     let handled = Arc::new(AtomicBool::new(false));
-    caribou::run(config(2).trace(&dir.0), |setup| {
+    let setup = |setup: &mut Setup| {
         setup.service(handled.clone());
         setup.array(2, |_| Early);
-    })
-    .expect("nothing is wrong");
-    let all = events(&dir.open());
+    };
+    let (run, trace) = recorded(config(2), |config| caribou::run(config, setup));
+    run.expect("nothing is wrong");
+    let all = events(&trace);
     let sent =
         all.iter().find(|(_, _, event)| matches!(event.what, What::Send { .. })).expect("it is recorded").2;
     let handler = |event: &Event| matches!(event.what, What::Handler { number: 1, .. });
@@ -297,16 +298,14 @@ impl Chunk for Task {
 #[test]
 fn an_insertion_is_sent_and_made_once_and_what_it_inserts_arrives() {
     for (ranks, workers) in [(1, 1), (2, 1), (2, 2)] {
-        let dir = Scratch::new(&format!("insertions-{ranks}-{workers}"));
-        let report = caribou::run(config(ranks).workers(workers).trace(&dir.0), |setup| {
+        let setup = |setup: &mut Setup| {
             let tasks = setup.array_with(1, Placement::Hash, |_| Task);
-            let source =
-                setup.array_with(1, Placement::by(|_: u32, ranks| ranks - 1), move |_| Source { tasks });
+            let last = Placement::by(|_: u32, ranks| ranks - 1);
+            let source = setup.array_with(1, last, move |_| Source { tasks });
             setup.service(source);
-        });
-        let total: Vec<u64> = report.expect("nothing is wrong").value().expect("they were counted");
-        assert_eq!(total, [u64::from(TASKS)]);
-        let trace = dir.open();
+        };
+        let (run, trace) = recorded(config(ranks).workers(workers), |config| caribou::run(config, setup));
+        assert_eq!(run.and_then(|report| report.value()), Ok(vec![u64::from(TASKS)]));
         let (mut sent, mut made, mut arrived) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for (_, _, event) in events(&trace) {
             match event.what {
@@ -355,12 +354,8 @@ impl Chunk for Late {
 #[test]
 fn a_message_for_later_is_sent_by_its_handler_and_its_wait_is_nobodys_work() {
     for (ranks, workers) in [(1, 1), (2, 1), (2, 2)] {
-        let dir = Scratch::new(&format!("later-{ranks}-{workers}"));
-        let run = caribou::run(config(ranks).workers(workers).trace(&dir.0), |setup| {
-            setup.array(4, |_| Late);
-        });
+        let (run, trace) = recorded(config(ranks).workers(workers), |config| run_array(config, 4, |_| Late));
         run.expect("nothing is wrong");
-        let trace = dir.open();
         let all = events(&trace);
         let (mut sent, mut begun, mut handled) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
         let mut idle_ns = vec![0; ranks as usize];
@@ -392,9 +387,8 @@ fn a_message_for_later_is_sent_by_its_handler_and_its_wait_is_nobodys_work() {
 
 #[test]
 fn a_chunk_is_where_it_has_arrived_and_departs_from_there() {
-    let dir = Scratch::new("places");
-    let report = strips(config(2).trace(&dir.0), false).expect("nothing is wrong");
-    let mut all = events(&dir.open());
+    let (report, trace) = recorded(config(2), strips);
+    let mut all = events(&trace);
     // It lands while the rank that it left may still be handing over others.
     let what = |event: &Event| u8::from(matches!(event.what, What::Arrive { .. }));
     all.sort_by_key(|(_, _, event)| (event.begin_ns, what(event)));
@@ -420,9 +414,7 @@ fn a_chunk_is_where_it_has_arrived_and_departs_from_there() {
 
 #[test]
 fn the_slices_of_a_worker_leave_no_gap_and_the_profile_adds_up_to_them() {
-    let dir = Scratch::new("slices");
-    let report = strips(config(2).trace(&dir.0), false).expect("nothing is wrong");
-    let trace = dir.open();
+    let (report, trace) = recorded(config(2), strips);
     for (rank, profile) in trace.ranks.iter().zip(&report.run.profiles) {
         let slices: Vec<Event> = rank
             .stream(0)
@@ -453,9 +445,9 @@ fn the_slices_of_a_worker_leave_no_gap_and_the_profile_adds_up_to_them() {
 #[test]
 fn a_profile_counts_each_handler_including_those_that_share_a_slice() {
     // Halos that come early are kept, and handled one after the other when their step begins.
-    let dir = Scratch::new("calls");
-    for config in [config(1), config(2), config(2).trace(&dir.0)] {
-        let report = strips(config, false).expect("nothing is wrong");
+    let dir = scratch();
+    for config in [config(1), config(2), config(2).trace(&dir)] {
+        let report = strips(config);
         let workers = report.run.profiles.iter().flat_map(|profile| &profile.workers);
         let mut calls: Vec<u64> = workers
             .flat_map(|worker| &worker.rows)
@@ -512,9 +504,7 @@ impl Chunk for Mixed {
 
 #[test]
 fn handlers_that_share_a_slice_are_of_one_kind() {
-    let report = caribou::run(config(1), |setup| {
-        setup.array(2, |_| Mixed);
-    });
+    let report = run_array(config(1), 2, |_| Mixed);
     let profile = &report.expect("nothing is wrong").run.profiles[0];
     let of = |kind: &str| {
         let number = profile.names.iter().position(|name| name.text == kind).expect("it has run");
@@ -529,9 +519,7 @@ fn handlers_that_share_a_slice_are_of_one_kind() {
 
 #[test]
 fn what_a_program_tells_lies_in_the_handler_that_told_it() {
-    let dir = Scratch::new("tidings");
-    strips(config(2).trace(&dir.0), false).expect("nothing is wrong");
-    let trace = dir.open();
+    let (_, trace) = recorded(config(2), strips);
     let (mut steps, mut spans, mut marks) = (Vec::new(), 0, 0);
     let mut told: Vec<(u32, Event)> = Vec::new();
     for (rank, _, event) in events(&trace) {
@@ -584,24 +572,19 @@ impl Chunk for Pilgrim {
 
 #[test]
 fn every_sync_is_recorded_once_though_rank_0_has_no_chunks() {
-    let dir = Scratch::new("empty-rank-0");
     // Its chunk stays where it is.
-    let config = config(2).trace(&dir.0).lb("none").expect("it is in the table");
-    let report = caribou::run(config, |setup| {
-        setup.array_with(1, Placement::by(|_: u32, _| 1), |_| Pilgrim { syncs: 600 });
-    });
+    let config = config(2).lb("none").expect("it is in the table");
+    let run = |config| run_array_with(config, 1, Placement::by(|_: u32, _| 1), |_| Pilgrim { syncs: 600 });
+    let (report, trace) = recorded(config, run);
     assert_eq!(report.expect("nothing is wrong").sync_totals.syncs, 600);
-    let recorded: Vec<u64> = dir.open().syncs.iter().map(|sync| sync.sync).collect();
-    assert_eq!(recorded, (0..600).collect::<Vec<_>>());
+    assert!(trace.syncs.iter().map(|sync| sync.sync).eq(0..600));
 }
 
 #[test]
 fn a_filter_keeps_what_it_names_and_draws_one_message_in_four_by_its_name() {
     let kept = |filter: &str| {
-        let dir = Scratch::new(&format!("filter-{}", filter.replace(['=', ','], "-")));
         let filter: Filter = filter.parse().expect("it is one");
-        strips(config(2).trace(&dir.0).trace_filter(filter.clone()), false).expect("nothing is wrong");
-        let trace = dir.open();
+        let (_, trace) = recorded(config(2).trace_filter(filter.clone()), strips);
         assert_eq!(trace.run.filter, filter.to_string());
         assert!(trace.ranks.iter().all(|rank| !rank.profiles[0].rows.is_empty()));
         events(&trace)
@@ -623,9 +606,7 @@ fn a_filter_keeps_what_it_names_and_draws_one_message_in_four_by_its_name() {
 
 #[test]
 fn a_full_trace_says_how_many_events_it_dropped() {
-    let dir = Scratch::new("full");
-    strips(config(1).trace(&dir.0).trace_limit(1), false).expect("a full trace is no error");
-    let trace = dir.open();
+    let (_, trace) = recorded(config(1).trace_limit(1), strips);
     let last: Vec<What> = events(&trace).into_iter().map(|(_, _, event)| event.what).collect();
     assert_eq!(last, [What::Dropped { events: trace.dropped() }]);
     // Samples and syncs are dropped as well: what is written ends with its limit.
@@ -637,22 +618,22 @@ fn a_full_trace_says_how_many_events_it_dropped() {
 
 #[test]
 fn a_run_in_a_directory_with_traces_takes_the_next_number() {
-    let dir = Scratch::new("again");
-    let run = || strips(config(2).trace(&dir.0), false).map(|report| PathBuf::from(report.run.record.trace));
-    let numbers = [1, 2, 8].map(|number| dir.0.join(format!("run-{number}")));
-    assert_eq!([run(), run()], [0, 1].map(|number| Ok(numbers[number].clone())));
-    std::fs::create_dir(dir.0.join("run-7")).expect("it can be made");
-    assert_eq!(run(), Ok(numbers[2].clone()));
+    let dir = scratch();
+    let run = || PathBuf::from(strips(config(2).trace(&dir)).run.record.trace);
+    let numbers = [1, 2, 8].map(|number| dir.join(format!("run-{number}")));
+    assert_eq!([run(), run()], numbers[..2]);
+    std::fs::create_dir(dir.join("run-7")).expect("it can be made");
+    assert_eq!(run(), numbers[2]);
     assert!(numbers.iter().all(|run| Trace::open(run).is_ok()));
 }
 
 #[test]
 fn a_directory_that_cannot_be_made_is_refused_in_one_line() {
-    let dir = Scratch::new("refused");
-    std::fs::write(&dir.0, "a file").expect("it can be written");
-    let error = strips(config(2).trace(&dir.0), false).expect_err("there is a file").to_string();
-    std::fs::remove_file(&dir.0).expect("it is there");
-    let begin = format!("CARIBOU_TRACE: the directory {} cannot be made: ", dir.0.display());
+    let dir = scratch();
+    std::fs::write(&*dir, "a file").expect("it can be written");
+    let error = try_strips(config(2).trace(&dir), false).expect_err("there is a file").to_string();
+    std::fs::remove_file(&*dir).expect("it is there");
+    let begin = format!("CARIBOU_TRACE: the directory {} cannot be made: ", dir.display());
     assert!(error.starts_with(&begin), "{error}");
     assert_eq!(error.lines().count(), 1);
 }
@@ -675,12 +656,9 @@ impl Chunk for Tidy {
 
 #[test]
 fn a_trace_that_is_removed_while_the_run_writes_it_is_told_of() {
-    let dir = Scratch::new("removed");
-    let its = dir.0.clone();
-    let report = caribou::run(config(1).trace(&dir.0), move |setup| {
-        let its = its.clone();
-        setup.array(1, move |_| Tidy(its.clone()));
-    });
+    let dir = scratch();
+    let its = dir.to_owned();
+    let report = run_array(config(1).trace(&dir), 1, move |_| Tidy(its.clone()));
     let run = report.expect("the run goes on").run;
     assert_eq!(run.record.trace, "", "nobody is sent there");
     let broken = run.profiles[0].broken.as_deref();
@@ -689,9 +667,8 @@ fn a_trace_that_is_removed_while_the_run_writes_it_is_told_of() {
 
 #[test]
 fn the_trace_of_a_run_that_failed_says_why() {
-    let dir = Scratch::new("panic");
-    let error = strips(config(2).trace(&dir.0), true).expect_err("a strip gives up");
-    let trace = dir.open();
+    let (run, trace) = recorded(config(2), |config| try_strips(config, true));
+    let error = run.expect_err("a strip gives up");
     let handlers = |of: u64| {
         let all = events(&trace).into_iter();
         let one = move |what| matches!(what, What::Handler { chunk, .. } if chunk.key == of);
@@ -716,12 +693,10 @@ impl Accumulator for Count {
 
 #[test]
 fn the_ranges_of_a_pool_are_all_its_iterations_once() {
-    let dir = Scratch::new("pool");
-    let config = Config::default().ranks(2).workers(2).pin(Pin::Off).trace(&dir.0);
-    let outcome = pool(&config, 20_000, Count::default, |count, range| count.0 += range.end - range.start)
-        .expect("nothing is wrong");
-    assert_eq!(outcome.result.0, 20_000);
-    let trace = dir.open();
+    let count = |count: &mut Count, range: Range<u64>| count.0 += range.end - range.start;
+    let config = Config::default().ranks(2).workers(2).pin(Pin::Off);
+    let (outcome, trace) = recorded(config, |config| pool(&config, 20_000, Count::default, count));
+    assert_eq!(outcome.expect("nothing is wrong").result.0, 20_000);
     assert_eq!((trace.run.shape, trace.run.workers.as_slice()), (Shape::Pools, &[2, 2][..]));
     let (mut ranges, mut ends_of_ranges) = (BTreeMap::new(), Vec::new());
     for (_, _, event) in events(&trace) {
@@ -758,21 +733,21 @@ fn the_ranges_of_a_pool_are_all_its_iterations_once() {
 
 #[test]
 fn a_pool_that_panics_leaves_the_ranges_before() {
-    let dir = Scratch::new("pool-panic");
-    let config = Config::default().ranks(1).workers(1).pin(Pin::Off).trace(&dir.0);
-    let config = config.lb("guided").expect("it is in the table");
-    let pool = pool(&config, 2000, Count::default, |_, range| assert!(range.start < 500, "no more"));
-    assert!(matches!(pool, Err(Error::Panicked { .. })));
-    let ranges = events(&dir.open()).into_iter();
+    let config =
+        Config::default().ranks(1).workers(1).pin(Pin::Off).lb("guided").expect("it is in the table");
+    let body = |_: &mut Count, range: Range<u64>| assert!(range.start < 500, "no more");
+    let (outcome, trace) = recorded(config, |config| pool(&config, 2000, Count::default, body));
+    assert!(matches!(outcome, Err(Error::Panicked { .. })));
+    let ranges = events(&trace).into_iter();
     let ranges = ranges.filter(|(_, _, event)| matches!(event.what, What::Range { .. }));
     assert!(ranges.count() > 0, "those that began before 500");
 }
 
 #[test]
 fn without_a_profile_and_a_trace_nothing_is_recorded() {
-    let report = strips(config(2).profile(false), false).expect("nothing is wrong");
+    let report = strips(config(2).profile(false));
     assert!(report.run.profiles.is_empty());
-    let report = strips(config(2), false).expect("nothing is wrong");
+    let report = strips(config(2));
     assert_eq!(report.run.profiles.len(), 2);
     assert!(report.run.record.run_id.len() > 10 && !report.run.record.arguments.is_empty());
 }
@@ -877,19 +852,17 @@ const KILLED: &str = "CARIBOU_TESTS_RUN_TO_BE_KILLED";
 fn a_run_that_was_killed_can_be_read_up_to_the_last_block() {
     if let Ok(dir) = std::env::var(KILLED) {
         let config = Config::default().ranks(1).pin(Pin::Off).trace(dir);
-        let _ = caribou::run(config, |setup| {
-            setup.array(4, |_| Forever);
-        });
+        let _ = run_array(config, 4, |_| Forever);
         return;
     }
-    let dir = Scratch::new("killed");
+    let dir = scratch();
     let me = std::env::current_exe().expect("it runs");
     let mut command = Command::new(me);
     command
         .args(["--exact", "traces::a_run_that_was_killed_can_be_read_up_to_the_last_block"])
-        .env(KILLED, &dir.0);
+        .env(KILLED, &dir);
     let mut running = command.stdout(std::process::Stdio::null()).spawn().expect("it starts once more");
-    let file = dir.0.join("run-1/rank-00000.trace");
+    let file = dir.join("run-1/rank-00000.trace");
     let long = || std::fs::metadata(&file).is_ok_and(|file| file.len() > 200_000);
     let patience = std::time::Duration::from_millis(20);
     let waited = (0..3000).find(|_| {
@@ -899,7 +872,7 @@ fn a_run_that_was_killed_can_be_read_up_to_the_last_block() {
     running.kill().expect("it has not ended");
     running.wait().expect("it was killed");
     assert!(waited.is_some(), "no block was written in a minute");
-    let trace = dir.open();
+    let trace = Trace::open(&dir).expect("it can be read");
     assert!(trace.ranks[0].end.is_none());
     assert!(trace.problems.len() <= 1, "{:?}", trace.problems);
     let mut handlers = 0;

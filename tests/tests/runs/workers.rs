@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use caribou::{Chunk, Config, Ctx, Halo, Halos, Reducer, Target, Values};
-use caribou_tests::with_timeout;
+use caribou_tests::{run_array, whole_number, with_timeout};
 use serde::{Deserialize, Serialize};
 
 /// Writes to its mirror image, and waits for it to write.
@@ -54,8 +54,7 @@ impl Chunk for Mirror {
     }
 
     fn reduced(_: u32, values: Values) -> Message {
-        let Values::U64(sum) = values else { panic!("chunks contribute whole numbers") };
-        Message::Everybody(sum[0])
+        Message::Everybody(whole_number(values))
     }
 }
 
@@ -63,11 +62,7 @@ impl Chunk for Mirror {
 fn mirror(workers: u32, chunks: u32, rounds: u32) -> u64 {
     let config = Config::default().ranks(1).workers(workers).measure(false);
     let what = format!("{workers} workers, {chunks} chunks");
-    let report = with_timeout(&what, move || {
-        caribou::run(config, |setup| {
-            setup.array(chunks, move |_| Mirror { chunks, rounds });
-        })
-    });
+    let report = with_timeout(&what, move || run_array(config, chunks, move |_| Mirror { chunks, rounds }));
     report.unwrap_or_else(|error| panic!("{what}: {error}")).messages
 }
 
@@ -256,10 +251,7 @@ impl Chunk for Point {
 /// One that takes the newest chunk first turns to another for every second message.
 #[test]
 fn a_lone_worker_runs_a_chunk_for_the_messages_of_all_its_neighbours() {
-    caribou::run(Config::default().ranks(1).workers(1), |setup| {
-        setup.array(POINTS, |_| Point { halos: Halos::new(4) });
-    })
-    .unwrap();
+    run_array(Config::default().ranks(1).workers(1), POINTS, |_| Point { halos: Halos::new(4) }).unwrap();
     let windows = WINDOWS.lock().unwrap();
     let once_a_step = u64::from(POINTS) * WINDOW;
     let gathered = windows.iter().filter(|&&runs| runs <= once_a_step).count();

@@ -1,9 +1,10 @@
 //! Chunks that join reductions, by seed: each hears the results of those that it has a part in, and of no others.
 
-use caribou::{Chunk, Config, Ctx, Placement, Reducer, Target, Values};
+use caribou::{Chunk, Ctx, Placement, Reducer, Target, Values};
+use caribou_tests::{run_array_with, simulated, whole_number};
 use serde::{Deserialize, Serialize};
 
-use super::{repeat, seeds};
+use super::seeds;
 
 const FIRST: u32 = 5;
 const ROUNDS: u32 = 8;
@@ -36,8 +37,7 @@ impl Chunk for Member {
     }
 
     fn reduced(round: u32, values: Values) -> Heard {
-        let Values::U64(members) = values else { unreachable!("that is what they contribute") };
-        Heard { round, members: members[0] }
+        Heard { round, members: whole_number(values) }
     }
 
     fn receive(&mut self, heard: Heard, ctx: &mut Ctx<'_, Self>) {
@@ -53,13 +53,9 @@ impl Chunk for Member {
 #[test]
 fn who_joins_hears_of_no_reduction_before() {
     for seed in seeds(200) {
-        let config =
-            Config::default().simulate(seed).simulate_disturbed(seed % 4 == 1).ranks(1 + (seed % 4) as u32);
-        let report = caribou::run(config, |setup| {
-            setup.array_with(FIRST, Placement::RoundRobin, |_| Member { round: 0 });
-        });
-        let report =
-            report.unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {}", repeat(seed)));
+        let config = simulated(seed).ranks(1 + (seed % 4) as u32);
+        let report = run_array_with(config, FIRST, Placement::RoundRobin, |_| Member { round: 0 });
+        let report = report.expect("it ends");
         assert_eq!(report.value::<Vec<u64>>().expect("all have contributed"), [u64::from(FIRST + ROUNDS)]);
     }
 }
@@ -93,8 +89,7 @@ impl Chunk for Orderly {
     }
 
     fn reduced(_: u32, values: Values) -> u64 {
-        let Values::U64(members) = values else { unreachable!("that is what they contribute") };
-        members[0]
+        whole_number(values)
     }
 
     fn receive(&mut self, members: u64, _: &mut Ctx<'_, Self>) {
@@ -105,13 +100,11 @@ impl Chunk for Orderly {
 #[test]
 fn what_a_handler_inserts_takes_part_in_what_the_handler_comes_to_afterwards() {
     for seed in seeds(100) {
-        let config =
-            Config::default().simulate(seed).simulate_disturbed(seed % 4 == 1).ranks(1 + (seed % 4) as u32);
-        let report = caribou::run(config.lb("rotate").expect("listed"), |setup| {
-            setup.array_with(1, Placement::RoundRobin, |_| Orderly { round: 0 });
+        let config = simulated(seed).ranks(1 + (seed % 4) as u32);
+        let report = run_array_with(config.lb("rotate").expect("listed"), 1, Placement::RoundRobin, |_| {
+            Orderly { round: 0 }
         });
-        let report =
-            report.unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {}", repeat(seed)));
+        let report = report.expect("it ends");
         assert_eq!(report.value::<Vec<u64>>().expect("all have contributed"), [3]);
     }
 }

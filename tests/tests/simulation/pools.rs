@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use caribou::pools::{Cancel, PoolOutcome, PoolReport};
 use caribou::random::stream;
-use caribou::{Config, Error, Pool};
+use caribou::{Error, Pool};
+use caribou_tests::simulated;
 use lb_strategies::POOLS;
 use rand::RngExt;
 
@@ -48,13 +49,11 @@ fn simulate(seed: u64) -> (u64, Fate, Result<PoolOutcome<Sums>, Error>) {
         2 => Fate::PanicsIn(rng.random_range(0..iterations.max(1))),
         _ => Fate::Runs,
     };
-    let config = Config::default()
+    let config = simulated(seed)
         .lb(&format!("{lb},chunk={chunk_s}"))
         .expect("it is in the table")
         .ranks(rng.random_range(1..=4))
-        .workers(rng.random_range(1..=3))
-        .simulate(seed)
-        .simulate_disturbed(seed % 4 == 1);
+        .workers(rng.random_range(1..=3));
     let cancel = &Cancel::default();
     let mut pool = Pool::new(&config, iterations);
     if let Fate::CancelledBy(_) = fate {
@@ -105,7 +104,7 @@ fn check(seed: u64) {
 fn every_seed_ends_with_every_iteration_counted_once() {
     for seed in super::seeds(300) {
         let checked = std::panic::catch_unwind(|| check(seed));
-        assert!(checked.is_ok(), "seed {seed}; repeat with: {}", super::repeat(seed));
+        assert!(checked.is_ok());
     }
 }
 
@@ -121,13 +120,7 @@ fn a_seed_is_a_run() {
 /// The times that the body executes an iteration beyond the first, over all iterations and some seeds.
 fn executed_again(lb: &str) -> u64 {
     let again = |seed| {
-        let config = Config::default()
-            .lb(lb)
-            .expect("it is in the table")
-            .ranks(3)
-            .workers(2)
-            .simulate(seed)
-            .simulate_disturbed(seed % 4 == 1);
+        let config = simulated(seed).lb(lb).expect("it is in the table").ranks(3).workers(2);
         let executed = AtomicU64::new(0);
         let body = |count: &mut u64, range: Range<u64>| {
             executed.fetch_add(range.end - range.start, Ordering::Relaxed);

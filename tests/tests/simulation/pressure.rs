@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use caribou::config::Period;
 use caribou::lb::Rank;
-use caribou::{Array, Chunk, Config, Ctx, Placement, Reducer, Report, Target};
+use caribou::{Array, Chunk, Ctx, Placement, Reducer, Report, Target};
 use caribou_tests::full_ring::FullRing;
+use caribou_tests::{run_array_with, seed_count, simulated};
 use serde::{Deserialize, Serialize};
 
-use super::{repeat, seeds};
+use super::seeds;
 
 const CHAINS: u32 = 3;
 const STAGES: u32 = 3;
@@ -66,16 +67,12 @@ impl Chunk for Stage {
 }
 
 fn chains(seed: u64, ranks: u32, limit: u64, period: Period) -> Report {
-    let config = Config::default()
-        .simulate(seed)
-        .simulate_disturbed(seed % 4 == 1)
-        .ranks(ranks)
-        .balance(period)
-        .mail_limit(limit);
-    let report = caribou::run(config.wire_always(seed % 2 == 1), |setup| {
-        setup.array_with(CHAINS * STAGES, Placement::RoundRobin, |_| Stage { seen: 0 });
-    })
-    .unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {}", repeat(seed)));
+    let config = simulated(seed).ranks(ranks).balance(period).mail_limit(limit);
+    let report =
+        run_array_with(config.wire_always(seed % 2 == 1), CHAINS * STAGES, Placement::RoundRobin, |_| {
+            Stage { seen: 0 }
+        })
+        .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let sums: Vec<u64> = report.value().expect("all chunks have contributed");
     assert_eq!(sums, [u64::from(CHAINS * STAGES) * ITEMS]);
     report
@@ -99,11 +96,8 @@ fn a_chain_makes_no_more_than_its_slow_end_takes() {
     for seed in seeds(200) {
         let (ranks, limit) = chain_shape(seed);
         let waiting = chains(seed, ranks, limit, Period::Steps(0)).waiting_bytes_max;
-        let (bound, repeat) = (chain_bound(limit), repeat(seed));
-        assert!(
-            waiting <= bound,
-            "seed {seed}: {waiting} bytes have waited, of {bound}; repeat with: {repeat}"
-        );
+        let bound = chain_bound(limit);
+        assert!(waiting <= bound, "{waiting} bytes have waited, of {bound}");
     }
     let hardly_bounded = |seed| chains(seed, STAGES, 200_000, Period::Steps(0)).waiting_bytes_max;
     let hardly_bounded = (1..4).map(hardly_bounded).max();
@@ -121,16 +115,12 @@ fn a_chain_whose_chunks_move_makes_no_more_than_twice_that() {
             // A chunk brings what waits for it, which was within the bound of its old rank, to a rank that has its own.
             // A rank that stalls with both allows itself as much.
             let bound = chain_bound(limit) * if moves > 0 { 2 } else { 1 };
-            let repeat = repeat(seed);
-            assert!(
-                waiting <= bound,
-                "seed {seed}, {period}, {moves} moves: {waiting} bytes have waited, of {bound}; repeat with: {repeat}"
-            );
+            assert!(waiting <= bound, "{period}, {moves} moves: {waiting} bytes have waited, of {bound}");
             moved += moves;
         }
     }
     // A single seed, as when a failure is repeated, may move nothing.
-    assert!(moved > 0 || seeds(200).count() == 1, "some chunks move");
+    assert!(moved > 0 || seed_count(200) == 1, "some chunks move");
 }
 
 const RING: FullRing = FullRing { members: 8, tokens: 10, hops: 30, bytes: PAD };
@@ -157,18 +147,16 @@ fn a_ring_of_full_mailboxes_goes_on_also_where_somebody_else_is_busy() {
     for seed in seeds(200) {
         let (ranks, limit) = (1 + (seed % 5) as u32, [1, 700, 4000][(seed / 5 % 3) as usize]);
         let watched = seed / 2 % 2 == 1;
-        let config =
-            Config::default().simulate(seed).simulate_disturbed(seed % 4 == 1).ranks(ranks).mail_limit(limit);
+        let config = simulated(seed).ranks(ranks).mail_limit(limit);
         let report = caribou::run(config, |setup| {
             setup.array(RING.members, |_| RING.member());
             if watched {
                 setup.array(2, |_| Watch);
             }
         });
-        let repeat = repeat(seed);
-        let report = report.unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {repeat}"));
+        let report = report.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let sums: Vec<u64> = report.value().expect("all members have contributed");
-        assert_eq!(sums, [RING.passed()], "seed {seed}; repeat with: {repeat}");
+        assert_eq!(sums, [RING.passed()]);
     }
 }
 
@@ -265,19 +253,12 @@ impl Chunk for Villager {
 }
 
 fn village(seed: u64, ranks: u32, limit: u64, village: Village) -> Report {
-    let config = Config::default()
-        .simulate(seed)
-        .simulate_disturbed(seed % 4 == 1)
-        .ranks(ranks)
-        .mail_limit(limit)
-        .period(1);
+    let config = simulated(seed).ranks(ranks).mail_limit(limit).period(1);
     let strategy = if village.moves { "rotate" } else { "none" };
     let config = config.lb(strategy).expect("it is listed").wire_always(seed / 5 % 2 == 1);
     let Village { villagers, .. } = village;
-    let report = caribou::run(config, |setup| {
-        setup.array_with(villagers, Placement::RoundRobin, move |_| Villager::new(village));
-    })
-    .unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {}", repeat(seed)));
+    let report = run_array_with(config, villagers, Placement::RoundRobin, move |_| Villager::new(village))
+        .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let sums: Vec<u64> = report.value().expect("all chunks have contributed");
     assert_eq!(sums, [u64::from(villagers) * NEWS]);
     report
@@ -296,11 +277,7 @@ fn who_broadcasts_makes_no_more_than_the_slowest_rank_takes() {
         // eighth of the limit late that it counted it.
         let burst = news.bytes as u64 + 150 * (2 + u64::from(news.villagers.div_ceil(ranks)));
         let bound = limit + limit / 8 + limit / 4 + u64::from(CRIERS) * burst;
-        let repeat = repeat(seed);
-        assert!(
-            waiting <= bound,
-            "seed {seed}: {waiting} bytes have waited, of {bound}; repeat with: {repeat}"
-        );
+        assert!(waiting <= bound, "{waiting} bytes have waited, of {bound}");
     }
     for news in [LONG_NEWS, SHORT_NEWS] {
         let hardly_bounded = (1..4).map(|seed| village(seed, 3, 1_000_000, news).waiting_bytes_max).max();
@@ -432,12 +409,7 @@ impl Chunk for Consumer {
 }
 
 fn made(seed: u64, ranks: u32, limit: u64, goes_on: GoesOn) -> Report {
-    let config = Config::default()
-        .simulate(seed)
-        .simulate_disturbed(seed % 4 == 1)
-        .ranks(ranks)
-        .period(20)
-        .mail_limit(limit);
+    let config = simulated(seed).ranks(ranks).period(20).mail_limit(limit);
     let config = config.lb("refine").expect("it is listed").wire_always(seed % 2 == 1);
     caribou::run(config, |setup| {
         let last = Placement::by(|_: u32, ranks| ranks - 1);
@@ -448,7 +420,7 @@ fn made(seed: u64, ranks: u32, limit: u64, goes_on: GoesOn) -> Report {
         let others = Placement::by(|index: u32, ranks| index % (ranks - 1));
         setup.array_with(MAKERS, others, move |_| Maker { goes_on, consumer, made: 0 });
     })
-    .unwrap_or_else(|error| panic!("seed {seed}, {goes_on:?}: {error}\nrepeat with: {}", repeat(seed)))
+    .unwrap_or_else(|error| panic!("seed {seed}, {goes_on:?}: {error}"))
 }
 
 #[test]
@@ -468,11 +440,7 @@ fn who_goes_on_as_another_elsewhere_or_with_what_it_kept_waits_as_well() {
             GoesOn::WithKept => ITEMS * WORD_BYTES,
         };
         let bound = limit / 4 * 5 + limit / 8 + u64::from(MAKERS) * at_once;
-        let repeat = repeat(seed);
-        assert!(
-            waiting <= bound,
-            "{goes_on:?}: {waiting} bytes have waited, of {bound}; repeat with: {repeat}"
-        );
+        assert!(waiting <= bound, "{goes_on:?}: {waiting} bytes have waited, of {bound}");
     }
     let accumulate = [before, behind, GoesOn::WithKept];
     let hardly_bounded = accumulate.map(|goes_on| made(1, 3, 200_000, goes_on).waiting_bytes_max);

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use caribou::lb::Rank;
-use caribou::{Array, Chunk, Config, Ctx, Placement, Reducer, Report, Target};
+use caribou::{Array, Chunk, Ctx, Placement, Reducer, Report, Target};
+use caribou_tests::{run_array_with, simulated};
 use serde::{Deserialize, Serialize};
 
-use super::{repeat, seeds};
+use super::seeds;
 
 const READERS: u32 = 2;
 const ITEMS: u64 = 200;
@@ -117,12 +118,7 @@ impl Chunk for Reader {
 fn unread_max(seed: u64, ranks: u32, limit: u64, reading: Reading) -> u64 {
     let progress = Arc::new(Progress::default());
     let service = progress.clone();
-    let config = Config::default()
-        .simulate(seed)
-        .simulate_disturbed(seed % 4 == 1)
-        .ranks(ranks)
-        .period(20)
-        .mail_limit(limit);
+    let config = simulated(seed).ranks(ranks).period(20).mail_limit(limit);
     let config = config.lb("refine").expect("it is listed").wire_always(seed % 2 == 1);
     caribou::run(config, move |setup| {
         setup.service(service.clone());
@@ -130,7 +126,7 @@ fn unread_max(seed: u64, ranks: u32, limit: u64, reading: Reading) -> u64 {
         let broadcasts = reading.broadcasts;
         setup.array_without_sync(1, Placement::Block, move |_| Feeder { readers, made: 0, broadcasts });
     })
-    .unwrap_or_else(|error| panic!("seed {seed}, {reading:?}: {error}\nrepeat with: {}", repeat(seed)));
+    .unwrap_or_else(|error| panic!("seed {seed}, {reading:?}: {error}"));
     progress.unread_max.load(Ordering::Relaxed) * ITEM_BYTES
 }
 
@@ -150,11 +146,7 @@ fn who_comes_to_syncs_and_reads_slowly_is_not_flooded() {
             Reading { moves: true, .. } => 2 * at_once,
             _ => at_once,
         };
-        let repeat = repeat(seed);
-        assert!(
-            unread <= bound,
-            "{reading:?}, {ranks} ranks: {unread} bytes were unread, of {bound}; repeat with: {repeat}"
-        );
+        assert!(unread <= bound, "{reading:?}, {ranks} ranks: {unread} bytes were unread, of {bound}");
     }
     let reading = Reading { phase: 10, waits: true, moves: false, broadcasts: false };
     let hardly_bounded = unread_max(2, 2, 200_000, reading);
@@ -215,17 +207,9 @@ impl Chunk for Needed {
 
 /// The first never reads: it comes to the next sync as soon as it resumes.
 fn needed(seed: u64, ranks: u32, limit: u64) -> Report {
-    let config = Config::default()
-        .simulate(seed)
-        .simulate_disturbed(seed % 4 == 1)
-        .ranks(ranks)
-        .period(20)
-        .mail_limit(limit);
+    let config = simulated(seed).ranks(ranks).period(20).mail_limit(limit);
     let config = config.lb("refine").expect("it is listed").wire_always(seed % 2 == 1);
-    caribou::run(config, |setup| {
-        setup.array_with(2, Placement::RoundRobin, |_| Needed { sent: 0, phases: 0 });
-    })
-    .unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {}", repeat(seed)))
+    run_array_with(config, 2, Placement::RoundRobin, |_| Needed { sent: 0, phases: 0 }).expect("it ends")
 }
 
 #[test]
@@ -234,8 +218,7 @@ fn a_sync_ends_that_waits_for_who_is_held_back_because_of_it() {
         let (ranks, limit) = (1 + (seed % 3) as u32, [1, 700, 3000][(seed / 3 % 3) as usize]);
         let report = needed(seed, ranks, limit);
         let all = PHASES * MESSAGES * PAD as u64;
-        let repeat = repeat(seed);
-        assert_eq!(report.syncs.len() as u64, PHASES, "repeat with: {repeat}");
-        assert!(report.waiting_bytes_max >= all, "it keeps all, and all count; repeat with: {repeat}");
+        assert_eq!(report.syncs.len() as u64, PHASES);
+        assert!(report.waiting_bytes_max >= all, "it keeps all, and all count");
     }
 }

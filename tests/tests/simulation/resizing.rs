@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use caribou::config::Period;
-use caribou::{Chunk, Config, Ctx, Reducer, Report, Target};
-use caribou_tests::expected;
+use caribou::{Chunk, Ctx, Reducer, Report, Target};
+use caribou_tests::{expected, run_array, simulated};
 use serde::{Deserialize, Serialize};
 
-use super::{repeat, seeds};
+use super::seeds;
 
 const CHUNKS: u32 = 20;
 const STEPS: u64 = 24;
@@ -70,19 +70,15 @@ impl Chunk for Member {
 
 fn simulate(seed: u64, ranks: u32, period: Period) -> Report {
     let lb = ["refine", "greedy", "greedy-refine", "random", "rotate", "program"][(seed % 6) as usize];
-    let config = Config::default()
-        .simulate(seed)
-        .simulate_disturbed(seed % 4 == 1)
+    let config = simulated(seed)
         .ranks(ranks)
         .balance(period)
         .mail_limit([u64::MAX, 1, 300][(seed / 6 % 3) as usize])
         .wire_always(seed % 2 == 1)
         .lb(lb)
         .expect("listed");
-    let report = caribou::run(config, move |setup| {
-        setup.array(CHUNKS, move |_| Member { step: 0, heard: 0, ranks, seed });
-    });
-    report.unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {}", repeat(seed)))
+    let report = run_array(config, CHUNKS, move |_| Member { step: 0, heard: 0, ranks, seed });
+    report.expect("it ends")
 }
 
 /// Checks all seeds: no chunk goes to an inactive rank. Returns the number of chunks that leave one, and of those that stay
@@ -92,14 +88,13 @@ fn check(period: Period) -> (u64, u64) {
     for seed in seeds(SEEDS) {
         let ranks = 2 + (seed % 5) as u32;
         let report = simulate(seed, ranks, period);
-        let repeat = repeat(seed);
         let heard: Vec<u64> = report.value().expect("all have contributed");
-        assert_eq!(heard, [u64::from(CHUNKS) * STEPS], "repeat with: {repeat}");
-        assert_eq!(report.undelivered.messages, 0, "repeat with: {repeat}");
+        assert_eq!(heard, [u64::from(CHUNKS) * STEPS]);
+        assert_eq!(report.undelivered.messages, 0);
         for (before, sync) in report.syncs.iter().zip(report.syncs.iter().skip(1)) {
             let active = sync.active.expect("the run has told") as usize;
             for (&before, &now) in before.chunks_per_rank.iter().zip(&sync.chunks_per_rank).skip(active) {
-                assert!(now <= before, "{sync:?}; repeat with: {repeat}");
+                assert!(now <= before, "{sync:?}");
                 leave += u64::from(before - now);
                 stay += if seed % 4 == 1 { 0 } else { u64::from(now) };
             }

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use caribou::lb::Rank;
 use caribou::{Chunk, Config, Ctx, Placement, Reducer, Seed, Target, Values};
+use caribou_tests::{simulated, whole_number};
 use serde::{Deserialize, Serialize};
 
-use super::{repeat, seeds};
+use super::seeds;
 
 const CHILDREN_MAX: u64 = 4;
 const DEPTH_MAX: u32 = 5;
@@ -110,8 +111,7 @@ impl Chunk for Node {
     }
 
     fn reduced(_: u32, values: Values) -> Message {
-        let Values::U64(nodes) = values else { unreachable!("that is what they contribute") };
-        Message::Contributed(nodes[0])
+        Message::Contributed(whole_number(values))
     }
 
     fn receive(&mut self, message: Message, ctx: &mut Ctx<'_, Self>) {
@@ -139,12 +139,11 @@ fn grow(seed: u64, config: Config) -> BTreeMap<Vec<u64>, Rank> {
         setup.service(service.clone());
         setup.array_with(1, Placement::RoundRobin, move |_: Seed| Node::new(Vec::new(), None, habits));
     });
-    let report = report.unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {}", repeat(seed)));
-    let again = repeat(seed);
-    assert_eq!(report.undelivered.messages, 0, "{}; repeat with: {again}", report.undelivered);
-    assert_eq!(report.value::<u64>().ok(), Some(size(seed, &[])), "seed {seed}; repeat with: {again}");
+    let report = report.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    assert_eq!(report.undelivered.messages, 0, "seed {seed}: {}", report.undelivered);
+    assert_eq!(report.value::<u64>().ok(), Some(size(seed, &[])), "seed {seed}");
     let started = std::mem::take(&mut *started.0.lock().expect("the run is over"));
-    assert_eq!(started.len() as u64, size(seed, &[]), "seed {seed}; repeat with: {again}");
+    assert_eq!(started.len() as u64, size(seed, &[]), "seed {seed}");
     started
 }
 
@@ -152,9 +151,7 @@ fn grow(seed: u64, config: Config) -> BTreeMap<Vec<u64>, Rank> {
 fn every_seed_of_a_tree_starts_once_on_some_rank() {
     let (mut nodes, mut elsewhere) = (0, 0);
     for seed in seeds(1000) {
-        let config = Config::default()
-            .simulate(seed)
-            .simulate_disturbed(seed % 4 == 1)
+        let config = simulated(seed)
             .ranks(1 + (seed % 5) as u32)
             .lb(["random", "rotate", "none"][(seed / 5 % 3) as usize])
             .expect("it is listed")

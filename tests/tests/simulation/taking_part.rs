@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use caribou::config::Period;
-use caribou::{Array, Chunk, Config, Ctx, Error, Placement, Reducer, Report, Target, Values};
+use caribou::{Array, Chunk, Ctx, Error, Placement, Reducer, Report, Target, Values};
+use caribou_tests::{simulated, whole_number};
 use serde::{Deserialize, Serialize};
 
-use super::{repeat, seeds};
+use super::seeds;
 
 const FIRST: u32 = 6;
 const STEPS: u64 = 12;
@@ -137,8 +138,7 @@ impl Chunk for Judge {
     type Message = Heard;
 
     fn reduced(tag: u32, values: Values) -> Heard {
-        let Values::U64(chunks) = values else { unreachable!("that is what they contribute") };
-        Heard { tag, chunks: chunks[0] }
+        Heard { tag, chunks: whole_number(values) }
     }
 
     fn receive(&mut self, heard: Heard, ctx: &mut Ctx<'_, Self>) {
@@ -154,9 +154,7 @@ impl Chunk for Judge {
 
 fn simulate(seed: u64, period: Period) -> Result<Report, Error> {
     let lb = ["none", "rotate", "random"][(seed % 3) as usize];
-    let config = Config::default()
-        .simulate(seed)
-        .simulate_disturbed(seed % 4 == 1)
+    let config = simulated(seed)
         .ranks(1 + (seed % 5) as u32)
         .balance(period)
         .mail_limit([u64::MAX, 1, 300][(seed / 3 % 3) as usize])
@@ -177,11 +175,10 @@ fn check(period: Period) -> u64 {
     let mut moved = 0;
     for seed in seeds(200) {
         let report = simulate(seed, period);
-        let report =
-            report.unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {}", repeat(seed)));
+        let report = report.expect("it ends");
         let by_step: BTreeMap<u64, u64> = report.value().expect("the judge has heard all");
-        assert_eq!(by_step, expected(), "repeat with: {}", repeat(seed));
-        assert_eq!(report.undelivered.messages, 0, "repeat with: {}", repeat(seed));
+        assert_eq!(by_step, expected());
+        assert_eq!(report.undelivered.messages, 0);
         moved += report.sync_totals.moved;
     }
     moved
