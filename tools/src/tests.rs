@@ -1,18 +1,74 @@
 //! Tests the command `caribou` from arguments to output and error lines.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lb_strategies::synthetic::Workload;
 use lb_strategies::{ARRAYS, POOLS, SUPERSTEPS};
+use serde_json::Value;
 
 use super::*;
+
+/// A path for one test, at first without a file. Dropping it removes what is there: a file, or a directory.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new(name: &str) -> Scratch {
+        let path = std::env::temp_dir().join(format!("caribou-test-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Scratch(path)
+    }
+
+    /// A file with this content.
+    pub(crate) fn file(name: &str, content: impl AsRef<[u8]>) -> Scratch {
+        let scratch = Scratch::new(name);
+        fs::write(&scratch.0, content).unwrap();
+        scratch
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+
+    /// The path of a file in the directory.
+    pub(crate) fn join(&self, name: &str) -> String {
+        format!("{}/{name}", self.text())
+    }
+
+    /// The content of the file.
+    pub(crate) fn read(&self) -> String {
+        fs::read_to_string(&self.0).unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0).or_else(|_| fs::remove_file(&self.0));
+    }
+}
 
 pub(crate) fn caribou(arguments: &[&str]) -> Result<String, String> {
     match caribou_says(arguments) {
         (out, None) => Ok(out),
         (_, Some(error)) => Err(error.to_string()),
     }
+}
+
+/// Output of the command with `--json`.
+pub(crate) fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&caribou(&[arguments, &["--json"]].concat()).unwrap()).unwrap()
+}
+
+/// Checks that a command was refused with one line that has these words.
+#[track_caller]
+pub(crate) fn refused(said: Result<String, String>, words: &str) {
+    let line = said.expect_err(words);
+    assert!(line.contains(words), "{line:?} instead of {words:?}");
+    assert_eq!(line.lines().count(), 1, "{line:?}");
 }
 
 /// Output of the command, and its error.
@@ -41,11 +97,8 @@ pub(crate) fn exit_code_unread(arguments: &[&str]) -> u8 {
 
 /// Runs `balance` on a file with this content that no other test uses. Returns the output or the error line.
 fn balance_file(name: &str, content: &[u8]) -> Result<String, String> {
-    let file: PathBuf = std::env::temp_dir().join(format!("caribou-{}-{name}.json", std::process::id()));
-    fs::write(&file, content).unwrap();
-    let answer = caribou(&["balance", "--snapshot", file.to_str().unwrap()]);
-    fs::remove_file(&file).unwrap();
-    answer.map_err(|line| line.replace(file.to_str().unwrap(), "FILE"))
+    let file = Scratch::file(&format!("{name}.json"), content);
+    caribou(&["balance", "--snapshot", file.text()]).map_err(|line| line.replace(file.text(), "FILE"))
 }
 
 #[test]
@@ -94,8 +147,7 @@ fn a_snapshot_file_gives_what_the_same_synthetic_snapshot_gives() {
 
 #[test]
 fn json_output_can_be_read_back() {
-    let text = caribou(&["balance", "--json", "--lb", "greedy"]).unwrap();
-    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let report = json(&["balance", "--lb", "greedy"]);
     assert_eq!(report["rows"][0]["strategy"], "greedy");
     assert!(report["rows"][0]["max_over_avg_after"].as_f64().unwrap() < 1.01);
 }
@@ -140,9 +192,7 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         ),
         (&["trace"], "no command; expected one of summary, "),
     ] {
-        let line = caribou(arguments).expect_err("refused");
-        assert!(line.contains(expected), "{arguments:?} gave {line:?}");
-        assert_eq!(line.lines().count(), 1, "{line:?}");
+        refused(caribou(arguments), expected);
     }
 }
 
@@ -218,9 +268,7 @@ fn a_damaged_file_is_named_with_the_place_of_the_damage() {
             "FILE: ranks[0]: share is 1.5, expected",
         ),
     ] {
-        let line = balance_file(name, &content).expect_err("refused");
-        assert!(line.contains(expected), "{name}: {line}");
-        assert_eq!(line.lines().count(), 1, "{line:?}");
+        refused(balance_file(name, &content), expected);
     }
 }
 

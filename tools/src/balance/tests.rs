@@ -1,4 +1,3 @@
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use lb_strategies::balancer::PhaseReport;
 use serde::{Deserialize, Serialize};
 use trace_reader::Trace;
 
-use crate::tests::caribou;
+use crate::tests::{Scratch, caribou, json, refused};
 
 const SYNCS: u32 = 6;
 
@@ -50,13 +49,12 @@ impl Chunk for Weight {
     }
 }
 
-/// Records a run in a directory that no other test uses, and returns the directory.
-fn record(name: &str, reports: bool) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("caribou-balance-{}-{name}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&dir);
+/// Records a run in a directory that no other test uses.
+fn record(name: &str, reports: bool) -> Scratch {
+    let dir = Scratch::new(name);
     let config =
         Config::default().ranks(2).pin(Pin::Off).period(20).lb("refine,tolerance=0.01").expect("listed");
-    caribou::run(config.trace(&dir).lb_reports(reports), |setup| {
+    caribou::run(config.trace(dir.path()).lb_reports(reports), |setup| {
         let ticks = |index: u32| if index.is_multiple_of(3) { 0 } else { u64::from(index) * 1_000_000 };
         setup.array(12, move |index| Weight { ticks: ticks(index), syncs: 0 });
     })
@@ -64,13 +62,17 @@ fn record(name: &str, reports: bool) -> PathBuf {
     dir
 }
 
+/// The output of `caribou balance` as a list of syncs.
+fn rows(arguments: &[&str]) -> Vec<serde_json::Value> {
+    let rows = json(&[&["balance"], arguments].concat());
+    rows.as_array().expect("a list").clone()
+}
+
 #[test]
 fn the_strategy_of_a_recorded_run_decides_each_of_its_syncs_again() {
-    let dir = record("again", true);
-    let trace = Trace::open(&dir).expect("it was recorded");
-    let path = dir.to_str().expect("a plain name");
-    let json = caribou(&["balance", "--trace", path, "--json"]).expect("it can be replayed");
-    let rows: Vec<serde_json::Value> = serde_json::from_str(&json).expect("a list");
+    let dir = record("balance-again", true);
+    let trace = Trace::open(dir.path()).expect("it was recorded");
+    let rows = rows(&["--trace", dir.text()]);
     assert_eq!(rows.len(), SYNCS as usize);
     assert!(trace.syncs.iter().any(|sync| sync.moved > 0));
     for (row, sync) in rows.iter().zip(&trace.syncs) {
@@ -80,11 +82,11 @@ fn the_strategy_of_a_recorded_run_decides_each_of_its_syncs_again() {
         let SyncReport { sync, proposed, moved, gain_ns, needed_ns, makespan_predicted_ns, .. } = *sync;
         assert_eq!(again, [sync, proposed, moved, gain_ns, needed_ns, makespan_predicted_ns]);
     }
-    let text = caribou(&["balance", "--trace", path, "--lb", "greedy;none"]).expect("others can be asked");
+    let text =
+        caribou(&["balance", "--trace", dir.text(), "--lb", "greedy;none"]).expect("others can be asked");
     assert!(text.starts_with("Each sync starts from the placement that the run had at it"), "{text}");
     assert_eq!(text.lines().count(), 2 + 2 * SYNCS as usize, "{text}");
     assert!(text.lines().last().is_some_and(|line| line.starts_with("none ")), "{text}");
-    let _ = std::fs::remove_dir_all(&dir);
 }
 
 /// Handles messages for `BUSY`. In the second half of that time, chunks with a low index take ten times as long.
@@ -116,33 +118,29 @@ impl Chunk for Busy {
 
 #[test]
 fn a_run_in_windows_is_decided_again_as_it_was() {
-    let dir = std::env::temp_dir().join(format!("caribou-balance-{}-windows", std::process::id()));
-    let _ = std::fs::remove_dir_all(&dir);
+    let dir = Scratch::new("balance-windows");
     let period = Period::Every(Duration::from_millis(10));
     let config = Config::default().ranks(2).pin(Pin::Off).balance(period).lb("refine").expect("listed");
-    caribou::run(config.trace(&dir).lb_reports(true), |setup| {
+    caribou::run(config.trace(dir.path()).lb_reports(true), |setup| {
         setup.array(12, |_| Busy);
     })
     .expect("it ends");
-    let trace = Trace::open(&dir).expect("it was recorded");
+    let trace = Trace::open(dir.path()).expect("it was recorded");
     assert!(!trace.syncs.is_empty() && trace.syncs.iter().all(|sync| sync.window));
-    let json = caribou(&["balance", "--trace", dir.to_str().expect("a plain name"), "--json"]);
-    let rows: Vec<serde_json::Value> =
-        serde_json::from_str(&json.expect("it can be replayed")).expect("a list");
+    let rows = rows(&["--trace", dir.text()]);
     let again =
         rows.iter().map(|row| ["proposed", "moved", "expected_gain_ns"].map(|field| row[field].as_u64()));
     let run = trace.syncs.iter().map(|sync| [sync.proposed, sync.moved, sync.gain_ns].map(Some));
     assert!(again.eq(run), "{rows:?}");
-    let _ = std::fs::remove_dir_all(&dir);
 }
 
-/// Writes the edited syncs of the trace in `dir` as another trace, and returns its directory.
-fn edited(dir: &Path, lb: &str, edit: impl FnOnce(&mut [SyncReport])) -> PathBuf {
-    let Trace { run, mut syncs, .. } = Trace::open(dir).expect("it was recorded");
+/// Writes the edited syncs of the trace in `dir` as another trace.
+fn edited(dir: &Scratch, lb: &str, edit: impl FnOnce(&mut [SyncReport])) -> Scratch {
+    let Trace { run, mut syncs, .. } = Trace::open(dir.path()).expect("it was recorded");
     edit(&mut syncs);
-    let dir = dir.join("edited");
-    let _ = std::fs::remove_dir_all(&dir);
-    let mut writer = Writer::create(&dir, &RunRecord { lb: lb.into(), ..run }).expect("a new directory");
+    let dir = Scratch::new(&format!("balance-edited-{lb}"));
+    let mut writer =
+        Writer::create(dir.path(), &RunRecord { lb: lb.into(), ..run }).expect("a new directory");
     writer.syncs(&syncs).expect("it can be written");
     writer.finish(&End::default()).expect("it can be written");
     dir
@@ -151,14 +149,11 @@ fn edited(dir: &Path, lb: &str, edit: impl FnOnce(&mut [SyncReport])) -> PathBuf
 #[test]
 fn the_strategy_of_the_run_takes_as_long_as_it_did_and_others_no_time() {
     const LONG_NS: u64 = 1_000_000_000_000;
-    let dir = record("slow", true);
+    let dir = record("balance-slow", true);
     let slow = |syncs: &mut [SyncReport]| syncs.iter_mut().for_each(|sync| sync.decide_ns = LONG_NS);
-    let path = edited(&dir, "refine,tolerance=0.01", slow);
-    let path = path.to_str().expect("a plain name");
+    let edited = edited(&dir, "refine,tolerance=0.01", slow);
     let costs = |arguments: &[&str]| -> Vec<u64> {
-        let json =
-            caribou(&[&["balance", "--trace", path, "--json"], arguments].concat()).expect("it can be");
-        let rows: Vec<serde_json::Value> = serde_json::from_str(&json).expect("a list");
+        let rows = rows(&[&["--trace", edited.text()], arguments].concat());
         rows.iter().map(|row| row["needed_gain_ns"].as_u64().expect("a number")).collect()
     };
     for own in [&[][..], &["--lb", "refine,tolerance=0.01"]] {
@@ -169,18 +164,11 @@ fn the_strategy_of_the_run_takes_as_long_as_it_did_and_others_no_time() {
         );
     }
     assert!(costs(&["--lb", "greedy"]).iter().all(|&cost_ns| cost_ns < LONG_NS / 2));
-    let _ = std::fs::remove_dir_all(&dir);
 }
 
 #[test]
 fn a_trace_that_cannot_be_decided_again_is_refused_with_the_reason() {
-    let dir = record("edited", true);
-    let refused = |lb: &str, edit: fn(&mut PhaseReport)| {
-        let change =
-            |syncs: &mut [SyncReport]| edit(Arc::make_mut(syncs[1].reported.as_mut().expect("kept")));
-        let path = edited(&dir, lb, change);
-        caribou(&["balance", "--trace", path.to_str().expect("a plain name")]).expect_err("refused")
-    };
+    let dir = record("balance-edited", true);
     for (lb, edit, expected) in [
         (
             "refine",
@@ -191,19 +179,17 @@ fn a_trace_that_cannot_be_decided_again_is_refused_with_the_reason() {
         ("refine", |report| report.ranks.truncate(1), "sync 1 has reports of 1 ranks, expected 2"),
         ("my-own", |_| (), "balanced by \"my-own\", which is not known here: name one with --lb"),
     ] {
-        let line = refused(lb, edit);
-        assert!(line.contains(expected) && line.lines().count() == 1, "{line}");
+        let change =
+            |syncs: &mut [SyncReport]| edit(Arc::make_mut(syncs[1].reported.as_mut().expect("kept")));
+        refused(caribou(&["balance", "--trace", edited(&dir, lb, change).text()]), expected);
     }
-    let path = edited(&dir, "refine", |syncs| syncs[2].reported = None);
-    let line = caribou(&["balance", "--trace", path.to_str().expect("a plain name")]).expect_err("refused");
-    assert!(line.contains("what ranks reported to sync 2 is not in it"), "{line}");
-    let _ = std::fs::remove_dir_all(&dir);
+    let edited = edited(&dir, "refine", |syncs| syncs[2].reported = None);
+    let expected = "what ranks reported to sync 2 is not in it";
+    refused(caribou(&["balance", "--trace", edited.text()]), expected);
 }
 
 #[test]
 fn a_trace_without_reports_is_refused_with_what_would_record_them() {
-    let dir = record("without", false);
-    let line = caribou(&["balance", "--trace", dir.to_str().expect("a plain name")]).expect_err("refused");
-    assert!(line.contains("CARIBOU_LB_REPORTS=on"), "{line}");
-    let _ = std::fs::remove_dir_all(&dir);
+    let dir = record("balance-without", false);
+    refused(caribou(&["balance", "--trace", dir.text()]), "CARIBOU_LB_REPORTS=on");
 }

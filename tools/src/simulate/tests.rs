@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::tests::{caribou, caribou_says};
+use serde_json::Value;
+
+use crate::tests::{Scratch, caribou, caribou_says, refused};
 
 fn pool(arguments: &[&str]) -> Result<String, String> {
     caribou(&[&["simulate", "pool"], arguments].concat())
@@ -13,29 +15,12 @@ fn pool(arguments: &[&str]) -> Result<String, String> {
 /// The columns of the row of `static`: policy, makespan, excess, spread, of ranks, idle, messages, overshoot.
 fn static_line(arguments: &[&str]) -> Vec<String> {
     let text = pool(&[arguments, &["--compare", "static"]].concat()).unwrap();
-    let line = text.lines().find(|line| line.starts_with("static ")).unwrap();
-    line.split_whitespace().map(str::to_owned).collect()
+    line_of("static", &text)
 }
 
-/// A file that no other test uses. Dropping it deletes the file.
-struct File(PathBuf);
-
-impl File {
-    fn new(name: &str, content: &str) -> Self {
-        let file = std::env::temp_dir().join(format!("caribou-simulate-{}-{name}", std::process::id()));
-        fs::write(&file, content).unwrap();
-        Self(file)
-    }
-
-    fn name(&self) -> &str {
-        self.0.to_str().unwrap()
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
+/// The content of a file in JSON.
+fn read_json(file: &Scratch) -> Value {
+    serde_json::from_str(&file.read()).unwrap()
 }
 
 #[test]
@@ -70,10 +55,10 @@ fn several_scenarios_are_several_tables() {
 
 #[test]
 fn an_incomplete_run_is_told_and_fails() {
-    let csv = File::new("standstill", "");
+    let csv = Scratch::file("standstill", "");
     let cluster =
         "simulate pool --ranks 2 --workers 1 --iterations 1e6 --speeds 0,1000 --compare static --csv";
-    let arguments: Vec<&str> = cluster.split(' ').chain([csv.name()]).collect();
+    let arguments: Vec<&str> = cluster.split(' ').chain([csv.text()]).collect();
     let (text, error) = caribou_says(&arguments);
     assert!(text.contains(" n/a ") && text.contains("500000 iterations missing"), "{text}");
     let error = error.expect("a run is incomplete");
@@ -81,7 +66,7 @@ fn an_incomplete_run_is_told_and_fails() {
     let line = error.to_string();
     assert!(line.starts_with("1 of 1 runs are incomplete, first static in "), "{line}");
     assert!(line.ends_with(": 500000 iterations missing, 1 ranks hang"), "{line}");
-    let line = fs::read_to_string(csv.name()).unwrap().lines().nth(1).unwrap().to_owned();
+    let line = csv.read().lines().nth(1).unwrap().to_owned();
     assert!(line.split(',').nth(7).unwrap().is_empty(), "{line}");
 }
 
@@ -117,22 +102,22 @@ fn speeds_are_of_ranks_or_of_workers_in_a_list_or_a_file() {
     let makespan = |speeds: &str| static_line(&[&cluster[..], &["--speeds", speeds]].concat())[1].clone();
     assert_eq!(makespan("1000,500"), "200.0");
     assert_eq!(makespan("1000,500,400,2000"), "250.0");
-    let file = File::new("speeds", "1000 500\n400, 2000\n");
-    assert_eq!(makespan(file.name()), "250.0");
+    let file = Scratch::file("speeds", "1000 500\n400, 2000\n");
+    assert_eq!(makespan(file.text()), "250.0");
 }
 
 #[test]
 fn hosts_follow_their_traces() {
-    let file = File::new("hosts", "time_s,host,share\n0,a,1\n0,b,1\n50,b,0.5\n");
-    let cluster = ["--ranks", "2", "--workers", "1", "--iterations", "2e5", "--hosts-trace", file.name()];
+    let file = Scratch::file("hosts", "time_s,host,share\n0,a,1\n0,b,1\n50,b,0.5\n");
+    let cluster = ["--ranks", "2", "--workers", "1", "--iterations", "2e5", "--hosts-trace", file.text()];
     assert_eq!(static_line(&cluster)[1], "150.0");
     assert_eq!(static_line(&[&cluster[..], &["--trace-step", "20"]].concat())[1], "180.0");
-    let alone = ["--ranks", "1", "--workers", "1", "--iterations", "1e5", "--hosts-trace", file.name()];
+    let alone = ["--ranks", "1", "--workers", "1", "--iterations", "1e5", "--hosts-trace", file.text()];
     let seed = |seed| static_line(&[&alone[..], &["--seed", seed]].concat())[1].clone();
     assert_eq!([seed("0"), seed("1"), seed("2")], ["100.0", "150.0", "100.0"]);
-    let other = File::new("other-host", "time_s,host,share\n0,a,0.25\n");
+    let other = Scratch::file("other-host", "time_s,host,share\n0,a,0.25\n");
     let both =
-        ["--ranks", "3", "--workers", "1", "--iterations", "3e5", "--hosts-trace", file.name(), other.name()];
+        ["--ranks", "3", "--workers", "1", "--iterations", "3e5", "--hosts-trace", file.text(), other.text()];
     assert_eq!(static_line(&both)[1], "400.0", "the third rank is on the host of the second file");
 }
 
@@ -148,20 +133,18 @@ fn costly_iterations_make_equal_shares_unequal() {
 
 #[test]
 fn files_say_the_same_as_the_table() {
-    let files = ["json", "csv", "svg"].map(|name| File::new(name, ""));
-    let [json, csv, svg] = [&files[0], &files[1], &files[2]].map(|file| file.name());
-    let arguments =
-        ["--scenario", "L1,L2", "--compare", "static,chunk=1", "--json", json, "--csv", csv, "--plot", svg];
-    pool(&arguments).unwrap();
-    let read: serde_json::Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    let [json, csv, svg] = ["json", "csv", "svg"].map(|kind| Scratch::new(&format!("pool.{kind}")));
+    let files = ["--json", json.text(), "--csv", csv.text(), "--plot", svg.text()];
+    pool(&[&["--scenario", "L1,L2", "--compare", "static,chunk=1"], &files[..]].concat()).unwrap();
+    let read = read_json(&json);
     assert_eq!(read[0]["outcomes"][0]["makespan_s"], 2500.0);
     assert_eq!(read[1]["outcomes"][0]["worker_ends_s"][0].as_array().unwrap().len(), 4);
-    let text = fs::read_to_string(csv).unwrap();
+    let text = csv.read();
     assert!(text.lines().nth(1).unwrap().starts_with("L1,\"static,chunk=1\",1,8,20000000,1639.3"), "{text}");
     assert_eq!(text.lines().count(), 3);
     let columns = |line: &str| line.replace("static,chunk", "static chunk").split(',').count();
     assert!(text.lines().all(|line| columns(line) == 15), "{text}");
-    let text = fs::read_to_string(svg).unwrap();
+    let text = svg.read();
     for words in ["<svg", "worker, by rank", "end (s)", "static,chunk=1: 2500 s", "static,chunk=1: 10000 s"] {
         assert!(text.contains(words), "{words}");
     }
@@ -216,12 +199,12 @@ fn the_list_names_scenarios_sweeps_and_policies() {
 
 #[test]
 fn bad_options_are_one_line_that_says_what_was_expected() {
-    let hosts = File::new("bad-hosts", "time_s,host,share\n0,a,x\n");
-    let wrong = File::new("bad-speeds", "1000 500\n400, x\n");
-    let empty = File::new("no-hosts", "vm,value\n");
-    let speeds = File::new("speeds-of-hosts", "vm,value\n0,7\n");
-    let again = speeds.name().replacen('/', "//", 1);
-    let stopped = File::new("stopped", "time_s,host,share\n0,a,1\n9,a,0\n");
+    let hosts = Scratch::file("bad-hosts", "time_s,host,share\n0,a,x\n");
+    let wrong = Scratch::file("bad-speeds", "1000 500\n400, x\n");
+    let empty = Scratch::file("no-hosts", "vm,value\n");
+    let speeds = Scratch::file("speeds-of-hosts", "vm,value\n0,7\n");
+    let again = speeds.text().replacen('/', "//", 1);
+    let stopped = Scratch::file("stopped", "time_s,host,share\n0,a,1\n9,a,0\n");
     for (arguments, expected) in [
         (
             &["--scenario", "F9"][..],
@@ -264,7 +247,7 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
             &["--speeds", "1,2,3"],
             "--speeds 1,2,3: 3 speeds, expected one for each of the 4 ranks or 32 workers",
         ),
-        (&["--speeds", wrong.name()], ":2: \"x\" is no speed, expected a number from 0 to 1e12"),
+        (&["--speeds", wrong.text()], ":2: \"x\" is no speed, expected a number from 0 to 1e12"),
         (&["--speeds", "/nowhere"], "--speeds /nowhere: neither a list as in 1000,2000 nor a file: No such"),
         (&["--speeds", "0,0,0,0"], "--speeds 0,0,0,0: from some time on all speeds are 0"),
         (&["--neighbour", "x"], "\"x\" is not a number from 0; expected RANK[.WORKER]"),
@@ -284,23 +267,21 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         (&["--rtt", "5"], "expected a time with its unit, as in 0.1ms"),
         (&["--cost", "normal"], "expected constant, or lognormal:SIGMA"),
         (&["--hosts-trace", "/nowhere.csv"], "/nowhere.csv: cannot be read: "),
-        (&["--hosts-trace", hosts.name()], ":2: \"x\", expected a number from 0 to 10"),
-        (&["--hosts-trace", empty.name()], "no host in it, expected lines as"),
-        (&["--hosts-trace", stopped.name(), speeds.name()], "it measured how fast a host is, /"),
+        (&["--hosts-trace", hosts.text()], ":2: \"x\", expected a number from 0 to 10"),
+        (&["--hosts-trace", empty.text()], "no host in it, expected lines as"),
+        (&["--hosts-trace", stopped.text(), speeds.text()], "it measured how fast a host is, /"),
         (
-            &["--hosts-trace", stopped.name()],
-            &format!("--hosts-trace {}: from some time on all speeds are 0", stopped.name()),
+            &["--hosts-trace", stopped.text()],
+            &format!("--hosts-trace {}: from some time on all speeds are 0", stopped.text()),
         ),
         (
-            &["--hosts-trace", speeds.name(), &again],
+            &["--hosts-trace", speeds.text(), &again],
             &format!("{again}: named twice, expected each file once"),
         ),
         (&["--trace-step", "5"], "--hosts-trace <FILE>"),
         (&["--scenario", "L7-0", "--json", "/nowhere/file"], "/nowhere/file: cannot be written: No such"),
     ] {
-        let line = pool(arguments).expect_err("refused");
-        assert!(line.contains(expected), "{arguments:?} gave {line:?}");
-        assert_eq!(line.lines().count(), 1, "{line:?}");
+        refused(pool(arguments), expected);
     }
     assert!(caribou(&["simulate"]).unwrap_err().lines().count() == 1);
 }
@@ -340,14 +321,12 @@ fn an_array_is_a_table_with_a_line_a_strategy() {
 
 #[test]
 fn measured_hosts_and_core_neighbours_are_slow_clocks() {
-    let hosts = File::new("array-hosts", "vm,value\n0,1\n1,2\n2,2\n");
-    let json = File::new("array-json", "");
+    let hosts = Scratch::file("array-hosts", "vm,value\n0,1\n1,2\n2,2\n");
+    let json = Scratch::file("array-json", "");
     let share_and_capacity = |more: &[&str]| {
-        let arguments = [&TWO_RANKS[..], more, &["--compare", "refine", "--json", json.name()]].concat();
+        let arguments = [&TWO_RANKS[..], more, &["--compare", "refine", "--json", json.text()]].concat();
         array(&arguments).unwrap();
-        let read: serde_json::Value =
-            serde_json::from_str(&fs::read_to_string(json.name()).unwrap()).unwrap();
-        let sync = &read[0]["outcomes"][0]["syncs"][0];
+        let sync = &read_json(&json)[0]["outcomes"][0]["syncs"][0];
         [sync["share"][0].as_f64().unwrap(), sync["capacity"][0].as_f64().unwrap()]
     };
     let near = |[share, capacity]: [f64; 2], expected: [f64; 2]| {
@@ -356,28 +335,28 @@ fn measured_hosts_and_core_neighbours_are_slow_clocks() {
             "{share} {capacity}"
         );
     };
-    near(share_and_capacity(&["--hosts-trace", hosts.name()]), [1.0, 0.5]);
+    near(share_and_capacity(&["--hosts-trace", hosts.text()]), [1.0, 0.5]);
     near(share_and_capacity(&["--neighbour", "0", "--beside", "core"]), [1.0, 0.47]);
     near(share_and_capacity(&["--neighbour", "0"]), [0.5, 0.5]);
 }
 
 #[test]
 fn files_of_an_array_say_the_same_as_the_table() {
-    let files = ["json", "csv", "svg"].map(|name| File::new(&format!("array.{name}"), ""));
-    let [json, csv, svg] = [&files[0], &files[1], &files[2]].map(|file| file.name());
-    let more = ["--compare", "none,refine", "--json", json, "--csv", csv, "--plot", svg];
-    let text = array(&[&TWO_RANKS[..], &["--cost", "hot-spot:3"], &more].concat()).unwrap();
-    let read: serde_json::Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    let [json, csv, svg] = ["json", "csv", "svg"].map(|kind| Scratch::new(&format!("array.{kind}")));
+    let files = ["--json", json.text(), "--csv", csv.text(), "--plot", svg.text()];
+    let more = ["--cost", "hot-spot:3", "--compare", "none,refine"];
+    let text = array(&[&TWO_RANKS[..], &more, &files].concat()).unwrap();
+    let read = read_json(&json);
     assert_eq!(read[0]["chunks"], 32);
     assert_eq!(read[0]["outcomes"][1]["iteration_times_s"].as_array().unwrap().len(), 100);
-    let lines: Vec<String> = fs::read_to_string(csv).unwrap().lines().map(str::to_owned).collect();
+    let lines: Vec<String> = csv.read().lines().map(str::to_owned).collect();
     assert!(
         lines[0]
             .starts_with("scenario,policy,ranks,workers,iterations,ideal_s,makespan_s,excess_percent,saved")
     );
     assert!(lines[2].starts_with("described,refine,2,2,100,1.6,") && lines.len() == 3, "{lines:?}");
     assert_eq!(lines[2].split(',').nth(11), Some(line_of("refine", &text)[6].as_str()), "{lines:?}");
-    let text = fs::read_to_string(svg).unwrap();
+    let text = svg.read();
     for words in
         ["<svg", "iteration", "time (s)", "none: ", "refine: ", "2 x 1 workers, 32 chunks, 100 iterations"]
     {
@@ -407,32 +386,16 @@ fn bad_options_of_an_array_are_one_line() {
         (&["--iterations", "1e9"], "iterations of chunks to simulate, expected 1e9 at most"),
         (&["--speeds", "0,0,0,0"], "from some time on all speeds are 0"),
     ] {
-        let line = array(arguments).expect_err("refused");
-        assert!(line.contains(expected), "{arguments:?} gave {line:?}");
-        assert_eq!(line.lines().count(), 1, "{line:?}");
+        refused(array(arguments), expected);
     }
 }
 
-/// A folder with these files. Dropping it deletes the folder.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str, files: &[(&str, &str)]) -> Self {
-        let folder = std::env::temp_dir().join(format!("caribou-recorded-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        files.iter().for_each(|(file, content)| fs::write(folder.join(file), content).unwrap());
-        Self(folder)
-    }
-
-    fn cost(&self, rest: &str) -> String {
-        format!("recorded:{}/{rest}", self.0.display())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A folder with these files.
+fn folder(name: &str, files: &[(&str, &str)]) -> Scratch {
+    let folder = Scratch::new(&format!("recorded-{name}"));
+    fs::create_dir(folder.path()).unwrap();
+    files.iter().for_each(|(file, content)| fs::write(folder.join(file), content).unwrap());
+    folder
 }
 
 /// Two ranks with three chunks and one. The phases take 0.3 s and 0.6 s.
@@ -441,10 +404,16 @@ const RECORDED: [(&str, &str); 2] =
 
 #[test]
 fn recorded_loads_are_run_as_they_were_recorded() {
-    let folder = Folder::new("run", &RECORDED);
+    let folder = folder("run", &RECORDED);
     let run = |cost: &str, more: &[&str]| {
-        let cost = folder.cost(cost);
-        array(&[&["--cost", &cost, "--period", "0", "--compare", "none"], more].concat()).unwrap()
+        array(
+            &[
+                &["--cost", &format!("recorded:{}", folder.join(cost)), "--period", "0", "--compare", "none"],
+                more,
+            ]
+            .concat(),
+        )
+        .unwrap()
     };
     let text = run("r", &[]);
     assert!(text.starts_with("described: 2 x 1 workers, 4 chunks, 2 iterations, ideal 0.6000 s\n"), "{text}");
@@ -463,11 +432,12 @@ fn recorded_loads_are_run_as_they_were_recorded() {
 
 #[test]
 fn options_and_files_that_contradict_recorded_loads_are_one_line() {
-    let good = Folder::new("good", &RECORDED);
-    let gap = Folder::new("gap", &[("r.0.vom", "0,1,1"), ("r.2.vom", "0,2,1")]);
-    let both = Folder::new("both", &[("r.0.vom", "0,1,1"), ("r.0.json", "{}")]);
-    let damaged = Folder::new("damaged", &[("r.0.vom", "0,1,1\n0,x,1\n")]);
-    let no_json = Folder::new("no-json", &[("r.0.json", "0,1,1")]);
+    let good = folder("good", &RECORDED);
+    let gap = folder("gap", &[("r.0.vom", "0,1,1"), ("r.2.vom", "0,2,1")]);
+    let both = folder("both", &[("r.0.vom", "0,1,1"), ("r.0.json", "{}")]);
+    let damaged = folder("damaged", &[("r.0.vom", "0,1,1\n0,x,1\n")]);
+    let no_json = folder("no-json", &[("r.0.json", "0,1,1")]);
+    let cost = |folder: &Scratch, stem| format!("recorded:{}", folder.join(stem));
     for (folder, more, expected) in [
         (
             &good,
@@ -485,11 +455,9 @@ fn options_and_files_that_contradict_recorded_loads_are_one_line() {
         (&damaged, &[], "/r.0.vom:2: \"x\" is no object, expected a whole number"),
         (&no_json, &[], "/r.0.json: neither JSON nor compressed by brotli"),
     ] {
-        let line = array(&[&["--cost", &folder.cost("r")], more].concat()).expect_err("refused");
-        assert!(line.contains(expected), "{line:?} instead of {expected:?}");
-        assert_eq!(line.lines().count(), 1, "{line:?}");
+        refused(array(&[&["--cost", &cost(folder, "r")], more].concat()), expected);
     }
-    let none = array(&["--cost", &good.cost("s")]).unwrap_err();
+    let none = array(&["--cost", &cost(&good, "s")]).unwrap_err();
     assert!(none.contains("/s: no file /") && none.ends_with("/s.0.json"), "{none}");
 }
 
@@ -511,12 +479,11 @@ fn several_periods_end_with_a_table_of_them() {
 
 #[test]
 fn the_predictor_is_told() {
-    let json = File::new("array-predictor.json", "");
+    let json = Scratch::file("array-predictor.json", "");
     let more = ["--iterations", "300", "--period", "10", "--cost", "alternate:10", "--compare", "refine"];
-    let text = array(&[&TWO_RANKS[..4], &more, &["--json", json.name()]].concat()).unwrap();
+    let text = array(&[&TWO_RANKS[..4], &more, &["--json", json.text()]].concat()).unwrap();
     assert_eq!(line_of("refine", &text).last().map(String::as_str), Some("seasonal"), "{text}");
-    let read: serde_json::Value = serde_json::from_str(&fs::read_to_string(json.name()).unwrap()).unwrap();
-    let outcome = &read[0]["outcomes"][0];
+    let outcome = &read_json(&json)[0]["outcomes"][0];
     assert_eq!([&outcome["predictor"], &outcome["syncs"][0]["predictor"]], ["seasonal", "smoothing"]);
 }
 
@@ -557,24 +524,20 @@ fn a_program_in_supersteps_is_a_table_a_file_and_a_plot() {
             ["simulate", "steps"].into_iter().chain(arguments.split_whitespace()).collect();
         caribou(&arguments)
     };
-    let json = File::new("steps.json", "");
-    let plot = File::new("steps.svg", "");
+    let json = Scratch::file("steps.json", "");
+    let plot = Scratch::file("steps.svg", "");
     let cluster = "--ranks 2 --workers 1 --speeds 1000,3000 --steps 40";
-    let text = steps(&format!("{cluster} --compare equal,des --json {} --plot {}", json.name(), plot.name()))
+    let text = steps(&format!("{cluster} --compare equal,des --json {} --plot {}", json.text(), plot.text()))
         .unwrap();
     assert!(text.starts_with("described: 2 x 1 workers, 2000 units, 40 steps, ideal 20.0 s"), "{text}");
-    let cells = |policy: &str| -> Vec<String> {
-        let line = text.lines().find(|line| line.starts_with(&format!("{policy} "))).unwrap();
-        line.split_whitespace().map(str::to_owned).collect()
-    };
     // The slow worker has half of the units: a step takes 1 s. With a quarter of the units it takes half a second.
-    assert_eq!(cells("equal")[1..3], ["40.0", "100.00"]);
-    let des = cells("des");
+    assert_eq!(line_of("equal", &text)[1..3], ["40.0", "100.00"]);
+    let des = line_of("des", &text);
     assert_eq!(des[5..7], ["1", "500"], "one division, of half of the slow one's units");
-    let outcomes: serde_json::Value = serde_json::from_str(&fs::read_to_string(&json.0).unwrap()).unwrap();
+    let outcomes = read_json(&json);
     let division = &outcomes[0]["outcomes"][1]["divisions"][0];
     assert_eq!(division["units"], serde_json::json!([500, 1500]), "{outcomes}");
-    assert!(fs::read_to_string(&plot.0).unwrap().contains("how long each step took"));
+    assert!(plot.read().contains("how long each step took"));
     assert!(steps("--list").unwrap().contains("adaptive"));
     for (bad, words) in [
         ("--jitter 1ms", "--jitter: programs in supersteps have none"),
@@ -587,7 +550,6 @@ fn a_program_in_supersteps_is_a_table_a_file_and_a_plot() {
         ("--seed -1", "expected a whole number from 0 to 2^64 - 1"),
         ("--compare static,,", "--compare \"static,,\": the strategy after static has no name"),
     ] {
-        let error = steps(bad).unwrap_err();
-        assert!(error.contains(words), "{bad}: {error}");
+        refused(steps(bad), words);
     }
 }

@@ -14,7 +14,7 @@ use super::dashboard::{Dashboard, Parts};
 use super::view::{Sort, View};
 use super::watch::Watch;
 use super::{screen, text};
-use crate::tests::{caribou, caribou_says};
+use crate::tests::{caribou, caribou_says, json};
 
 /// Times of one worker so far, in ms: chunks, runtime, lost, idle; and wall time.
 type Totals = ([u64; 4], u64);
@@ -370,8 +370,7 @@ fn once_prints_the_run_so_far_and_json_the_same_figures() {
     let expected =
         ["0", "0", "80.0", "%", "6.7", "%", "6.7", "%", "6.7", "%", "60.0", "%", "10.0", "%", "64", "1000"];
     assert_eq!(words[..16], expected, "{text}");
-    let picture: serde_json::Value =
-        serde_json::from_str(&caribou(&["top", &address, "--json"]).unwrap()).unwrap();
+    let picture = json(&["top", &address]);
     assert_eq!(picture["schema"], "caribou.top/1");
     assert_eq!(picture["ranks"][0]["parts"]["chunks"], 0.8);
     assert_eq!(picture["syncs"][0]["moved"], 33);

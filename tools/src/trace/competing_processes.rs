@@ -106,11 +106,11 @@ pub(crate) fn table(trace: &Trace) -> Option<Table> {
 
 #[cfg(test)]
 mod tests {
-    use caribou::trace::{End, Look, RunRecord, Sample, Shape, Taker, Writer};
+    use caribou::trace::{End, Look, RunRecord, Sample, Taker, Writer};
 
     use super::NEIGHBOUR;
-    use crate::tests::caribou;
-    use crate::trace::tests::Scratch;
+    use crate::tests::{Scratch, caribou};
+    use crate::trace::tests::run_of;
 
     fn trace(scratch: &Scratch, takers: &[Taker]) {
         throttled_trace(scratch, takers, 0);
@@ -118,14 +118,7 @@ mod tests {
 
     fn throttled_trace(scratch: &Scratch, takers: &[Taker], throttled_ns: u64) {
         for rank in 0..2 {
-            let run = RunRecord {
-                ranks: 2,
-                rank,
-                workers: vec![1, 1],
-                shape: Shape::Arrays,
-                ..RunRecord::default()
-            };
-            let mut writer = Writer::create(scratch.path(), &run).unwrap();
+            let mut writer = Writer::create(scratch.path(), &run_of(2, rank)).unwrap();
             if rank == 1 {
                 let sample =
                     Sample { at_ns: 500, wall_ns: 500, wait_ns: 450, throttled_ns, ..Sample::default() };
@@ -140,8 +133,7 @@ mod tests {
     #[test]
     fn no_more_than_all_of_the_time_is_lost_where_a_trace_was_cut_off() {
         let scratch = Scratch::new("takers-cut");
-        let run = RunRecord { ranks: 1, workers: vec![1], shape: Shape::Arrays, ..RunRecord::default() };
-        let mut writer = Writer::create(scratch.path(), &run).unwrap();
+        let mut writer = Writer::create(scratch.path(), &run_of(1, 0)).unwrap();
         writer.samples(&[Sample { at_ns: 500, wall_ns: 500, wait_ns: 450, ..Sample::default() }]).unwrap();
         writer.looks(&[Look { at_ns: 500, over_ns: 500, takers: Vec::new() }]).unwrap();
         drop(writer);
@@ -163,8 +155,8 @@ mod tests {
             let text = caribou(&["trace", command, scratch.text()]).unwrap();
             assert!(text.lines().any(|line| line == expected), "{text}");
         }
-        let file = scratch.path().join("report.html");
-        caribou(&["trace", "report", scratch.text(), "-o", file.to_str().unwrap()]).unwrap();
+        let file = scratch.join("report.html");
+        caribou(&["trace", "report", scratch.text(), "-o", &file]).unwrap();
         let html = std::fs::read_to_string(file).unwrap();
         assert!(
             html.contains("others seen on its vCPUs, in % of the run: <code>stress</code> (pid 123) 40.0 %")
@@ -188,7 +180,7 @@ mod tests {
     fn a_neighbour_is_told_from_the_program() {
         let says = |name: &str, arguments: &[&str], command: &str| {
             let arguments = arguments.iter().map(|argument| (*argument).into()).collect();
-            let run = RunRecord { arguments, ranks: 1, workers: vec![1], ..RunRecord::default() };
+            let run = RunRecord { arguments, ..run_of(1, 0) };
             let scratch = Scratch::new(name);
             let mut writer = Writer::create(scratch.path(), &run).unwrap();
             let takers = vec![taker(7, command, 400)];

@@ -4,36 +4,43 @@ mod overview;
 mod pictures_and_counts;
 mod supersteps;
 
-use std::path::PathBuf;
-
-use caribou::trace::{ArrayId, ChunkId, Event, NameId, RUNTIME, What};
+use caribou::trace::{ArrayId, ChunkId, End, Event, NameId, RUNTIME, RunRecord, What, Writer};
+use serde_json::Value;
 use trace_reader::Trace;
 
-use crate::tests::caribou;
+use crate::tests::{Scratch, caribou};
 
-/// A directory for one test. Dropping it removes the directory.
-pub(super) struct Scratch(PathBuf);
-
-impl Scratch {
-    pub(super) fn new(name: &str) -> Scratch {
-        let dir = std::env::temp_dir().join(format!("caribou-trace-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        Scratch(dir)
-    }
-
-    pub(super) fn path(&self) -> &std::path::Path {
-        &self.0
-    }
-
-    pub(super) fn text(&self) -> &str {
-        self.0.to_str().unwrap()
-    }
+/// The output of a subcommand of `caribou trace` as JSON.
+pub(super) fn json(arguments: &[&str]) -> Value {
+    crate::tests::json(&[&["trace"], arguments].concat())
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// The rows of a table of a page in JSON.
+pub(super) fn rows<'v>(page: &'v Value, table: &str) -> &'v Vec<Value> {
+    page["tables"][table].as_array().unwrap_or_else(|| panic!("no table {table} in {page}"))
+}
+
+/// The row with this value.
+pub(super) fn row<'v>(rows: &'v [Value], key: &str, value: impl Into<Value>) -> &'v Value {
+    let value = value.into();
+    rows.iter().find(|row| row[key] == value).unwrap_or_else(|| panic!("no {key} {value} in {rows:?}"))
+}
+
+pub(super) fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The run record of one rank. Each rank has one worker.
+pub(super) fn run_of(ranks: u32, rank: u32) -> RunRecord {
+    let workers = vec![1; ranks as usize];
+    RunRecord { ranks, rank, workers, run_id: "by hand".into(), arrows: 1, ..RunRecord::default() }
+}
+
+/// Writes a rank in which only one worker has events.
+pub(super) fn write_rank(dir: &Scratch, run: &RunRecord, events: &[Event], elapsed_ns: u64) {
+    let mut writer = Writer::create(dir.path(), run).unwrap();
+    writer.events(0, events).unwrap();
+    writer.finish(&End { elapsed_ns, ..End::default() }).unwrap();
 }
 
 /// A chunk of the first array.
@@ -46,6 +53,10 @@ pub(super) fn handler(begin_ns: u64, end_ns: u64, key: u64, from: Option<u64>, n
     let from = from.map_or(RUNTIME, chunk);
     let what = What::Handler { chunk: chunk(key), kind: NameId(0), from, number, lost_ns: 0 };
     Event { begin_ns, end_ns, what }
+}
+
+pub(super) fn idle(begin_ns: u64, end_ns: u64) -> Event {
+    Event { begin_ns, end_ns, what: What::Idle }
 }
 
 /// A message to rank 1.

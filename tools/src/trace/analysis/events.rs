@@ -193,7 +193,8 @@ fn read(scope: &Scope<'_>, place: WorkerRef<'_>, mut take: impl FnMut(Part) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::tests::{Scratch, generated, handler};
+    use crate::tests::Scratch;
+    use crate::trace::tests::{generated, handler};
     use caribou::trace::{RunRecord, Writer};
 
     #[derive(Default)]

@@ -8,8 +8,9 @@ use caribou::trace::{
     What, Writer,
 };
 
-use crate::tests::{caribou, caribou_says, exit_code_unread};
-use crate::trace::tests::{Scratch, chunk, generated, handler, send};
+use crate::tests::{Scratch, caribou, caribou_says, exit_code_unread};
+use crate::trace;
+use crate::trace::tests::{chunk, generated, handler, run_of, send};
 
 /// The recorded parts of one rank.
 #[derive(Clone, Default)]
@@ -31,16 +32,9 @@ fn two_ranks() -> [Rank; 2] {
 }
 
 fn write(dir: &Path, arrows: u32, ranks: &[Rank]) {
-    for (number, rank) in ranks.iter().enumerate() {
+    for (number, rank) in (0..).zip(ranks) {
         let shape = if ranks[0].steps.is_empty() { Shape::Arrays } else { Shape::Supersteps };
-        let run = RunRecord {
-            shape,
-            ranks: ranks.len() as u32,
-            workers: vec![1; ranks.len()],
-            rank: number as u32,
-            arrows,
-            ..RunRecord::default()
-        };
+        let run = RunRecord { shape, arrows, ..run_of(ranks.len() as u32, number) };
         let mut writer = Writer::create(dir, &run).unwrap();
         writer.arrays(&["Ring".into()]).unwrap();
         writer.names(&[Name { array: Some(ArrayId(0)), text: "Halo".into() }]).unwrap();
@@ -76,8 +70,7 @@ fn a_made_up_trace_is_sound() {
     let verdict = text.lines().last().unwrap();
     assert!(verdict.starts_with("sound: ") && verdict.contains("of 4 files"), "{text}");
     assert!(text.contains("sent and never handled"), "the last are under way: {text}");
-    let json = caribou(&["trace", "check", dir.text(), "--json"]).unwrap();
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let json = trace::tests::json(&["check", dir.text()]);
     assert_eq!((&json["sound"], &json["files"]), (&true.into(), &4.into()));
     assert_eq!(json["verdict"], verdict);
 }

@@ -1,14 +1,11 @@
 //! Tests the critical path on runs that are small enough to check by hand.
 
-use caribou::trace::{ArrayId, ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
+use caribou::trace::{ArrayId, ChunkId, End, Event, Name, NameId, Part, RUNTIME, What, Writer};
 use serde_json::Value;
 
-use crate::tests::caribou;
-use crate::trace::tests::{Scratch, generated, handler, send};
-
-fn idle(begin_ns: u64, end_ns: u64) -> Event {
-    Event { begin_ns, end_ns, what: What::Idle }
-}
+use crate::tests::{Scratch, caribou};
+use crate::trace;
+use crate::trace::tests::{chunk, generated, handler, idle, row, rows, run_of, send};
 
 fn part(begin_ns: u64, end_ns: u64, part: Part) -> Event {
     Event { begin_ns, end_ns, what: What::Runtime { part, sync: 0 } }
@@ -16,18 +13,14 @@ fn part(begin_ns: u64, end_ns: u64, part: Part) -> Event {
 
 /// A handler `resume` of chunk 1 after a sync.
 fn resume(begin_ns: u64, end_ns: u64) -> Event {
-    let chunk = ChunkId { array: ArrayId(0), key: 1 };
-    let what = What::Handler { chunk, kind: NameId(1), from: RUNTIME, number: 0, lost_ns: 0 };
+    let what = What::Handler { chunk: chunk(1), kind: NameId(1), from: RUNTIME, number: 0, lost_ns: 0 };
     Event { begin_ns, end_ns, what }
 }
 
 fn write(name: &str, ranks: &[Vec<Event>]) -> Scratch {
     let dir = Scratch::new(&format!("path-{name}"));
-    for (rank, events) in ranks.iter().enumerate() {
-        let (count, rank) = (ranks.len(), rank as u32);
-        let workers = vec![1; count];
-        let run = RunRecord { ranks: count as u32, workers, rank, arrows: 1, ..RunRecord::default() };
-        let mut writer = Writer::create(dir.path(), &run).unwrap();
+    for (rank, events) in (0..).zip(ranks) {
+        let mut writer = Writer::create(dir.path(), &run_of(ranks.len() as u32, rank)).unwrap();
         let names = ["Halo", "resume"].map(|text| Name { array: Some(ArrayId(0)), text: text.into() });
         writer.names(&names).unwrap();
         writer.events(0, events).unwrap();
@@ -37,16 +30,13 @@ fn write(name: &str, ranks: &[Vec<Event>]) -> Scratch {
 }
 
 fn json(dir: &Scratch, more: &[&str]) -> Value {
-    let arguments = [&["trace", "critical-path", dir.text(), "--json"], more].concat();
-    serde_json::from_str(&caribou(&arguments).unwrap()).unwrap()
+    trace::tests::json(&[&["critical-path", dir.text()], more].concat())
 }
 
 /// The time in a row of a table.
 #[track_caller]
 fn time(json: &Value, table: &str, key: &str, name: &str) -> i64 {
-    let rows = json["tables"][table].as_array().unwrap_or_else(|| panic!("{table} in {json}"));
-    let row = rows.iter().find(|row| row[key] == name).unwrap_or_else(|| panic!("{name} in {rows:?}"));
-    whole(&row["time_ns"])
+    whole(&row(rows(json, table), key, name)["time_ns"])
 }
 
 /// Times are whole numbers of ns.
@@ -55,8 +45,7 @@ fn whole(ns: &Value) -> i64 {
 }
 
 fn parts(json: &Value) -> Vec<i64> {
-    let rows = json["tables"]["parts"].as_array().unwrap();
-    rows.iter().map(|row| whole(&row["time_ns"])).collect()
+    rows(json, "parts").iter().map(|row| whole(&row["time_ns"])).collect()
 }
 
 /// Rank 0 works for 1000 ns and sends. Rank 1 works for 300 ns, waits, handles the message from 1200 to 2000 ns.

@@ -1,28 +1,21 @@
 //! Tests `diff` on runs that differ in one property each.
 
 use caribou::report::SyncReport;
-use caribou::trace::{ArrayId, ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
+use caribou::trace::{ArrayId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
 use serde_json::Value;
 
-use crate::tests::{caribou, caribou_says, exit_code_unread};
-use crate::trace::tests::{Scratch, generated};
+use crate::tests::{Scratch, caribou, caribou_says, exit_code_unread};
+use crate::trace::tests::{chunk, generated, number, row, rows, run_of};
 
 /// A run of `elapsed_ns` with two workers of one chunk each. They compute for `cpu_ns` and lose `lost_ns`.
 fn run(name: &str, cpu_ns: [u64; 2], lost_ns: u64, elapsed_ns: u64) -> Scratch {
     let dir = Scratch::new(&format!("diff-{name}"));
     for rank in 0..2u32 {
-        let run = RunRecord {
-            run_id: name.into(),
-            ranks: 2,
-            workers: vec![1; 2],
-            rank,
-            arrows: 1,
-            ..RunRecord::default()
-        };
+        let run = RunRecord { run_id: name.into(), ..run_of(2, rank) };
         let mut writer = Writer::create(dir.path(), &run).unwrap();
         writer.arrays(&["Ring".into()]).unwrap();
         writer.names(&[Name { array: Some(ArrayId(0)), text: "Halo".into() }]).unwrap();
-        let chunk = ChunkId { array: ArrayId(0), key: u64::from(rank) };
+        let chunk = chunk(rank.into());
         let what = What::Handler { chunk, kind: NameId(0), from: RUNTIME, number: 0, lost_ns };
         let begin_ns = 100;
         let end_ns = begin_ns + cpu_ns[rank as usize] + lost_ns;
@@ -35,13 +28,12 @@ fn run(name: &str, cpu_ns: [u64; 2], lost_ns: u64, elapsed_ns: u64) -> Scratch {
 }
 
 fn json(before: &str, after: &str) -> Value {
-    serde_json::from_str(&caribou(&["trace", "diff", before, after, "--json"]).unwrap()).unwrap()
+    crate::trace::tests::json(&["diff", before, after])
 }
 
 fn change(json: &Value, table: &str, key: &str, name: &str) -> (i64, Value) {
-    let rows = json["tables"][table].as_array().unwrap();
-    let row = rows.iter().find(|row| row[key] == name).unwrap_or_else(|| panic!("{name} in {rows:?}"));
-    (row["change_ns"].as_f64().unwrap() as i64, row["verdict"].clone())
+    let row = row(rows(json, table), key, name);
+    (number(&row["change_ns"]) as i64, row["verdict"].clone())
 }
 
 #[test]
@@ -109,8 +101,8 @@ fn imbalance_that_is_made_up_for_in_the_next_phase_is_imbalance() {
         for (rank, (begin_ns, end_ns)) in (0..2u32).zip(busy) {
             let run = RunRecord { ranks: 2, workers: vec![1; 2], rank, ..RunRecord::default() };
             let mut writer = Writer::create(dir.path(), &run).unwrap();
-            let chunk = ChunkId { array: ArrayId(0), key: 0 };
-            let what = What::Handler { chunk, kind: NameId(0), from: RUNTIME, number: 0, lost_ns: 0 };
+            let what =
+                What::Handler { chunk: chunk(0), kind: NameId(0), from: RUNTIME, number: 0, lost_ns: 0 };
             writer.events(0, &[Event { begin_ns, end_ns, what }]).unwrap();
             let mut sync = SyncReport::default();
             sync.at_ns = SECOND;

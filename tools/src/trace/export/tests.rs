@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use caribou::trace::{ArrayId, ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
+use caribou::trace::{ArrayId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
 use proptest::prelude::*;
 use trace_reader::Trace;
 
 use self::parser::read_export;
 use super::projections::record::quoted;
-use crate::tests::caribou;
-use crate::trace::tests::{Scratch, generated};
+use crate::tests::{Scratch, caribou};
+use crate::trace::tests::{chunk, generated};
 
 /// Time in handlers in ns and number of handlers, by rank and kind.
 type Totals = BTreeMap<(u32, String), (u64, u64)>;
@@ -97,10 +97,6 @@ fn write(dir: &Path, workers: &[Vec<Step>]) {
         }
         writer.finish(&End { elapsed_ns: 1_000_000, ..End::default() }).unwrap();
     }
-}
-
-fn chunk(key: u64) -> ChunkId {
-    ChunkId { array: ArrayId(0), key }
 }
 
 /// Events of worker `me`, which has one chunk. The chunk of the next worker handles its messages in order.

@@ -143,10 +143,10 @@ impl User {
 
 #[cfg(test)]
 mod tests {
-    use caribou::trace::{ArrayId, ChunkId, End, Event, Name, NameId, RunRecord, What, Writer};
+    use caribou::trace::{End, Event, Name, NameId, RunRecord, What, Writer};
 
-    use crate::tests::caribou;
-    use crate::trace::tests::Scratch;
+    use crate::tests::{Scratch, caribou};
+    use crate::trace::tests::{chunk, idle, json, write_rank};
 
     #[test]
     fn spans_marks_and_counters_are_added_up_by_name() {
@@ -155,7 +155,7 @@ mod tests {
         let mut writer = Writer::create(scratch.path(), &run).unwrap();
         let name = |text: &str| Name { array: None, text: text.into() };
         writer.names(&[name("solve"), name("output"), name("residual")]).unwrap();
-        let chunk = ChunkId { array: ArrayId(0), key: 1 };
+        let chunk = chunk(1);
         let span = |begin_ns, end_ns| Event { begin_ns, end_ns, what: What::Span { chunk, name: NameId(0) } };
         let counter = |at_ns, value| Event::point(at_ns, What::Counter { chunk, name: NameId(2), value });
         let mark = Event::point(50, What::Mark { chunk, name: NameId(1) });
@@ -164,8 +164,7 @@ mod tests {
         writer.finish(&End { elapsed_ns: 1000, ..End::default() }).unwrap();
 
         let shown = |options: &[&str]| {
-            let arguments = [&["trace", "profile", scratch.text(), "--user", "--json"], options].concat();
-            serde_json::from_str::<serde_json::Value>(&caribou(&arguments).unwrap()).unwrap()["tables"].take()
+            json(&[&["profile", scratch.text(), "--user"], options].concat())["tables"].take()
         };
         let all = shown(&[]);
         let row = serde_json::json!({ "span": "solve", "count": 3, "time_ns": 200.0, "mean_ns": 67.0, "longest_ns": 100.0, "share": 0.1 });
@@ -180,9 +179,7 @@ mod tests {
     #[test]
     fn a_program_that_names_nothing_is_told_how() {
         let scratch = Scratch::new("profile-user-none");
-        let mut writer = Writer::create(scratch.path(), &RunRecord::default()).unwrap();
-        writer.events(0, &[Event { begin_ns: 0, end_ns: 5, what: What::Idle }]).unwrap();
-        writer.finish(&End { elapsed_ns: 5, ..End::default() }).unwrap();
+        write_rank(&scratch, &RunRecord::default(), &[idle(0, 5)], 5);
         let text = caribou(&["trace", "profile", scratch.text(), "--user"]).unwrap();
         assert!(text.contains("the program named nothing here: Ctx::span"), "{text}");
     }

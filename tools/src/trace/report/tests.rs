@@ -10,12 +10,13 @@ use trace_reader::Trace;
 
 use super::Report;
 use super::detail_windows::DetailWindows;
-use crate::tests::caribou;
-use crate::trace::tests::{Scratch, generated};
+use crate::tests::{Scratch, caribou};
+use crate::trace;
+use crate::trace::tests::{chunk, generated, number, row, run_of, write_rank};
 
 fn page(trace: &Scratch) -> String {
-    let file = trace.path().join("report.html");
-    caribou(&["trace", "report", trace.text(), "-o", file.to_str().unwrap()]).unwrap();
+    let file = trace.join("report.html");
+    caribou(&["trace", "report", trace.text(), "-o", &file]).unwrap();
     std::fs::read_to_string(file).unwrap()
 }
 
@@ -30,12 +31,8 @@ fn rows(html: &str, table: &str) -> Vec<Vec<String>> {
     rows.map(|row| row.split("<t").skip(1).map(cell).collect()).collect()
 }
 
-fn record(ranks: u32, rank: u32) -> RunRecord {
-    RunRecord { ranks, rank, workers: vec![1; ranks as usize], shape: Shape::Arrays, ..RunRecord::default() }
-}
-
 fn handler(begin_ns: u64, end_ns: u64, number: u32) -> Event {
-    let (chunk, from) = (ChunkId { array: ArrayId(0), key: 1 }, ChunkId { array: ArrayId(0), key: 2 });
+    let (chunk, from) = (chunk(1), chunk(2));
     Event { begin_ns, end_ns, what: What::Handler { chunk, kind: NameId(0), from, number, lost_ns: 0 } }
 }
 
@@ -67,16 +64,9 @@ fn what_is_merged_is_said_and_the_page_stays_small() {
 fn a_slice_names_the_sender_place_and_time_of_its_message() {
     let scratch = Scratch::new("report-arrows");
     for rank in 0..2 {
-        let mut writer = Writer::create(scratch.path(), &record(2, rank)).unwrap();
-        let (chunk, to) = (ChunkId { array: ArrayId(0), key: 2 }, ChunkId { array: ArrayId(0), key: 1 });
-        let send = What::Send { chunk, to, rank: 1, number: 7, bytes: 8 };
-        let events = if rank == 0 {
-            vec![Event::point(40, send)]
-        } else {
-            vec![handler(90, 200, 7), handler(210, 220, 8)]
-        };
-        writer.events(0, &events).unwrap();
-        writer.finish(&End { elapsed_ns: 300, ..End::default() }).unwrap();
+        let sends = vec![trace::tests::send(40, 2, 1, 7)];
+        let events = if rank == 0 { sends } else { vec![handler(90, 200, 7), handler(210, 220, 8)] };
+        write_rank(&scratch, &run_of(2, rank), &events, 300);
     }
     let trace = Trace::open(scratch.path()).unwrap();
     let DetailWindows { all, names, .. } = Report::of(&trace).stretches;
@@ -89,9 +79,7 @@ fn a_slice_names_the_sender_place_and_time_of_its_message() {
 fn more_workers_than_rows_share_them_and_no_time_is_lost() {
     let scratch = Scratch::new("report-wide");
     for rank in 0..600 {
-        let mut writer = Writer::create(scratch.path(), &record(600, rank)).unwrap();
-        writer.events(0, &[handler(0, 1000 + u64::from(rank), 0)]).unwrap();
-        writer.finish(&End { elapsed_ns: 2000, ..End::default() }).unwrap();
+        write_rank(&scratch, &run_of(600, rank), &[handler(0, 1000 + u64::from(rank), 0)], 2000);
     }
     let html = page(&scratch);
     assert!(html.contains("A row is 3 workers"));
@@ -108,7 +96,7 @@ fn more_workers_than_rows_share_them_and_no_time_is_lost() {
 #[test]
 fn records_with_any_numbers_make_a_page() {
     let scratch = Scratch::new("report-any");
-    let mut writer = Writer::create(scratch.path(), &RunRecord { ranks: u32::MAX, ..record(1, 0) }).unwrap();
+    let mut writer = Writer::create(scratch.path(), &RunRecord { ranks: u32::MAX, ..run_of(1, 0) }).unwrap();
     let mut sync = SyncReport::default();
     sync.at_ns = u64::MAX;
     sync.imbalance_before = 1e308;
@@ -143,7 +131,7 @@ fn records_with_any_numbers_make_a_page() {
 #[test]
 fn kinds_beyond_those_told_apart_are_counted_as_one() {
     let scratch = Scratch::new("report-kinds");
-    let mut writer = Writer::create(scratch.path(), &record(1, 0)).unwrap();
+    let mut writer = Writer::create(scratch.path(), &run_of(1, 0)).unwrap();
     let names: Vec<Name> =
         (0..300).map(|n| Name { array: Some(ArrayId(0)), text: format!("K{n}") }).collect();
     writer.names(&names).unwrap();
@@ -165,7 +153,7 @@ fn kinds_beyond_those_told_apart_are_counted_as_one() {
 fn sums_of_time_are_those_of_the_summary_and_of_the_profile() {
     let scratch = Scratch::new("report-totals");
     for rank in 0..2u32 {
-        let mut writer = Writer::create(scratch.path(), &record(2, rank)).unwrap();
+        let mut writer = Writer::create(scratch.path(), &run_of(2, rank)).unwrap();
         writer
             .names(&["Halo", "Edge"].map(|text| Name { array: Some(ArrayId(0)), text: text.into() }))
             .unwrap();
@@ -182,13 +170,10 @@ fn sums_of_time_are_those_of_the_summary_and_of_the_profile() {
         writer.finish(&End { elapsed_ns: 10_000_000, ..End::default() }).unwrap();
     }
     let html = page(&scratch);
-    let json = |command| -> Value {
-        serde_json::from_str(&caribou(&["trace", command, scratch.text(), "--json"]).unwrap()).unwrap()
-    };
+    let json = |command| trace::tests::json(&[command, scratch.text()]);
     let (summary, profile) = (json("summary"), json("profile"));
     let of = |table: &Value, key: &str, name: &str| {
-        let row = table.as_array().unwrap().iter().find(|row| row[key] == name);
-        row.unwrap_or_else(|| panic!("{name} in {table}"))["time_ns"].as_f64().unwrap() as u64
+        number(&row(table.as_array().unwrap(), key, name)["time_ns"]) as u64
     };
     let parts = ["chunks", "runtime", "lost, unexplained", "idle", "unaccounted"];
     let parts = parts.map(|part| of(&summary["tables"]["time"], "part", part));
@@ -218,9 +203,9 @@ fn sums_of_time_are_those_of_the_summary_and_of_the_profile() {
 #[test]
 fn advice_is_that_of_the_summary() {
     let scratch = Scratch::new("report-advice");
-    let chunk = ChunkId { array: ArrayId(0), key: 1 };
+    let chunk = chunk(1);
     for rank in 0..2 {
-        let mut writer = Writer::create(scratch.path(), &record(2, rank)).unwrap();
+        let mut writer = Writer::create(scratch.path(), &run_of(2, rank)).unwrap();
         writer.arrays(&["Rod".into()]).unwrap();
         if rank == 0 {
             let load = What::Load { chunk, sync: 0, load_ns: 1_000_000, bytes: 8 };
@@ -245,7 +230,7 @@ fn advice_is_that_of_the_summary() {
 #[test]
 fn a_pool_is_not_told_of_chunks() {
     let scratch = Scratch::new("report-pool");
-    let run = RunRecord { shape: Shape::Pools, ..record(1, 0) };
+    let run = RunRecord { shape: Shape::Pools, ..run_of(1, 0) };
     let mut writer = Writer::create(scratch.path(), &run).unwrap();
     let what = What::Range { first: 0, count: 3, lost_ns: 0 };
     writer.events(0, &[Event { begin_ns: 0, end_ns: 900_000, what }]).unwrap();

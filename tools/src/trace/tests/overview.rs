@@ -5,33 +5,13 @@ use std::collections::BTreeMap;
 
 use caribou::report::SyncReport;
 use caribou::trace::{
-    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, Row, RunRecord, Sample, Shape, What,
-    Writer,
+    Activity, ArrayId, End, Event, Name, NameId, Part, Profile, Row, RunRecord, Sample, Shape, What, Writer,
 };
 use serde_json::Value;
 use trace_reader::Trace;
 
-use super::{Scratch, generated};
-use crate::tests::caribou;
-
-/// The output of a command as JSON.
-fn json(arguments: &[&str]) -> Value {
-    let arguments: Vec<&str> = ["trace"].iter().chain(arguments).chain(&["--json"]).copied().collect();
-    serde_json::from_str(&caribou(&arguments).unwrap()).unwrap()
-}
-
-fn rows<'v>(page: &'v Value, table: &str) -> &'v Vec<Value> {
-    page["tables"][table].as_array().unwrap_or_else(|| panic!("no table {table} in {page}"))
-}
-
-fn row<'v>(rows: &'v [Value], key: &str, value: impl Into<Value>) -> &'v Value {
-    let value = value.into();
-    rows.iter().find(|row| row[key] == value).unwrap_or_else(|| panic!("no {key} {value} in {rows:?}"))
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
-}
+use super::{chunk, generated, json, number, row, rows, run_of, write_rank};
+use crate::tests::{Scratch, caribou};
 
 #[track_caller]
 fn near(one: f64, other: f64, within: f64) {
@@ -187,8 +167,8 @@ fn workers_around_a_sync_are_shown_before_and_after_it() {
     let trace = Trace::open(dir.path()).unwrap();
     let most = trace.syncs.iter().map(|sync| (sync.moved, sync.gain_ns)).max().unwrap();
     let at = trace.syncs.iter().position(|sync| (sync.moved, sync.gain_ns) == most).unwrap();
-    let svg = dir.path().join("around.svg");
-    let page = json(&["utilisation", dir.text(), "--before-after", "--svg", svg.to_str().unwrap()]);
+    let svg = dir.join("around.svg");
+    let page = json(&["utilisation", dir.text(), "--before-after", "--svg", &svg]);
     assert!(page["says"][0].as_str().unwrap().starts_with(&format!("sync {at} ")), "{}", page["says"]);
     let [last, sync, next] = [at - 1, at, at + 1].map(|at| &trace.syncs[at]);
     let begin_ns = |sync: &SyncReport| sync.at_ns - sync.collect_ns - sync.decide_ns;
@@ -239,22 +219,26 @@ fn a_sync_is_held_against_the_next_one() {
     );
 }
 
+/// A trace of one rank with nothing but these syncs.
+fn synced(name: &str, syncs: &[SyncReport]) -> Scratch {
+    let dir = Scratch::new(name);
+    let mut writer = Writer::create(dir.path(), &run_of(1, 0)).unwrap();
+    writer.syncs(syncs).unwrap();
+    writer.finish(&End::default()).unwrap();
+    dir
+}
+
 #[test]
 fn a_prediction_that_no_sync_has_checked_says_so() {
-    let dir = Scratch::new("unchecked");
-    let mut writer = Writer::create(dir.path(), &run_of(1, 0)).unwrap();
     let mut sync = SyncReport::default();
     (sync.moved, sync.proposed, sync.gain_ns) = (3, 3, 1_000_000);
-    writer.syncs(&[sync]).unwrap();
-    writer.finish(&End::default()).unwrap();
+    let dir = synced("unchecked", &[sync]);
     let text = caribou(&["trace", "lb", dir.text()]).unwrap();
     assert!(text.contains("; predicted to save 1.00 ms, which no later sync measured; "), "{text}");
 }
 
 #[test]
 fn savings_that_were_measured_are_told_from_those_that_were_not() {
-    let dir = Scratch::new("half-checked");
-    let mut writer = Writer::create(dir.path(), &run_of(1, 0)).unwrap();
     let sync = |sync: u64, gain_ns| {
         let mut report = SyncReport::default();
         (report.sync, report.moved, report.proposed, report.gain_ns) = (sync, 3, 3, gain_ns);
@@ -263,8 +247,7 @@ fn savings_that_were_measured_are_told_from_those_that_were_not() {
             (Some(0), 20_000, 3_000_000 + 1_000_000 * sync);
         report
     };
-    writer.syncs(&[sync(0, 1_000_000), sync(1, 40_000)]).unwrap();
-    writer.finish(&End::default()).unwrap();
+    let dir = synced("half-checked", &[sync(0, 1_000_000), sync(1, 40_000)]);
     let text = caribou(&["trace", "lb", dir.text()]).unwrap();
     let savings = "; predicted to save 1.00 ms, saved 900.00 us (another 40.00 us was predicted of moves that no later \
                    sync measured); cost 40.00 us, the strategy's own time, while chunks went on; moves were under way for 7.00 ms, \
@@ -289,9 +272,8 @@ fn one_sync_lists_its_moves_with_their_loads() {
     });
     departs.sort_by_key(|depart| depart.0);
     let &(at_ns, from, to, bytes, chunk) = departs.iter().find(|depart| depart.0 >= sync.at_ns).unwrap();
-    let svg = dir.path().join("lb.svg");
-    let svg = svg.to_str().unwrap();
-    let page = json(&["lb", dir.text(), "--sync", &sync.sync.to_string(), "--svg", svg]);
+    let svg = dir.join("lb.svg");
+    let page = json(&["lb", dir.text(), "--sync", &sync.sync.to_string(), "--svg", &svg]);
     let expected = serde_json::json!({
         "chunk": trace.chunk_name(chunk), "from": from, "to": to, "bytes": bytes, "load_ns": loads[&chunk] as f64,
         "at_ns": at_ns as f64,
@@ -313,7 +295,7 @@ fn one_sync_lists_its_moves_with_their_loads() {
 fn the_load_of_a_move_is_that_of_its_own_sync() {
     let dir = Scratch::new("own-load");
     let mut writer = Writer::create(dir.path(), &run_of(2, 0)).unwrap();
-    let chunk = ChunkId { array: ArrayId(0), key: 1 };
+    let chunk = chunk(1);
     let load = |at_ns, sync, load_ns| Event::point(at_ns, What::Load { chunk, sync, load_ns, bytes: 8 });
     let depart = Event { begin_ns: 210, end_ns: 220, what: What::Depart { chunk, rank: 1, bytes: 8 } };
     writer.events(0, &[load(100, 0, 50), load(200, 1, 60), depart, load(300, 2, 70)]).unwrap();
@@ -335,12 +317,9 @@ fn the_load_of_a_move_is_that_of_its_own_sync() {
 
 #[test]
 fn a_refusal_shows_its_gain_and_cost() {
-    let dir = Scratch::new("refusal");
-    let mut writer = Writer::create(dir.path(), &run_of(1, 0)).unwrap();
     let mut sync = SyncReport::default();
     (sync.proposed, sync.gain_ns, sync.needed_ns) = (3, 1_000_000, 2_500_000);
-    writer.syncs(&[sync]).unwrap();
-    writer.finish(&End::default()).unwrap();
+    let dir = synced("refusal", &[sync]);
     let page = json(&["lb", dir.text()]);
     let shown = &rows(&page, "syncs")[0];
     assert_eq!(shown["verdict"], "refused: gain < cost");
@@ -358,12 +337,9 @@ fn a_refusal_shows_its_gain_and_cost() {
 
 #[test]
 fn a_sync_without_a_decision_shows_what_it_would_have_cost() {
-    let dir = Scratch::new("unasked");
-    let mut writer = Writer::create(dir.path(), &run_of(1, 0)).unwrap();
     let mut sync = SyncReport::default();
     (sync.gain_ns, sync.needed_ns) = (1_000_000, 2_500_000);
-    writer.syncs(&[sync]).unwrap();
-    writer.finish(&End::default()).unwrap();
+    let dir = synced("unasked", &[sync]);
     let page = json(&["lb", dir.text()]);
     let shown = &rows(&page, "syncs")[0];
     assert_eq!(shown["verdict"], "not asked: gain < cost");
@@ -410,21 +386,15 @@ fn a_summary_counts_events_and_messages_and_names_the_disturbed_rank() {
     );
 }
 
-/// The run record of a hand-made trace.
-fn run_of(ranks: u32, rank: u32) -> RunRecord {
-    let workers = vec![1; ranks as usize];
-    RunRecord { ranks, rank, workers, run_id: "by hand".into(), arrows: 1, ..RunRecord::default() }
-}
-
 fn handler(begin_ns: u64, end_ns: u64, lost_ns: u64) -> Event {
-    let chunk = ChunkId { array: ArrayId(0), key: 1 };
+    let chunk = chunk(1);
     let what = What::Handler { chunk, kind: NameId(0), from: chunk, number: 1, lost_ns };
     Event { begin_ns, end_ns, what }
 }
 
 /// Runs all commands in all forms.
 fn all_commands(dir: &Scratch) -> Vec<(Vec<String>, Result<String, String>)> {
-    let svg = dir.path().join("any.svg");
+    let svg = dir.join("any.svg");
     let commands = [
         "summary",
         "summary --json",
@@ -440,8 +410,7 @@ fn all_commands(dir: &Scratch) -> Vec<(Vec<String>, Result<String, String>)> {
         "lb --sync 0",
     ];
     let call = |command: &str| {
-        let mut words: Vec<String> =
-            command.split(' ').map(|word| word.replace("SVG", svg.to_str().unwrap())).collect();
+        let mut words: Vec<String> = command.split(' ').map(|word| word.replace("SVG", &svg)).collect();
         words.insert(1, dir.text().to_owned());
         words.insert(0, "trace".into());
         let said = caribou(&words.iter().map(String::as_str).collect::<Vec<_>>());
@@ -474,11 +443,11 @@ fn a_profile_without_events_is_enough() {
         assert_eq!(said.is_err(), needs_syncs, "{words:?}: {said:?}");
         assert!(said.is_ok_and(|text| !text.is_empty()) || needs_syncs);
     }
-    let svg = std::fs::read_to_string(dir.path().join("any.svg")).unwrap();
+    let svg = std::fs::read_to_string(dir.join("any.svg")).unwrap();
     assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n") && !svg.contains("NaN"), "{svg}");
-    caribou(&["trace", "profile", dir.text(), "--svg", dir.path().join("bars.svg").to_str().unwrap()])
-        .unwrap();
-    let svg = std::fs::read_to_string(dir.path().join("bars.svg")).unwrap();
+    let svg = dir.join("bars.svg");
+    caribou(&["trace", "profile", dir.text(), "--svg", &svg]).unwrap();
+    let svg = std::fs::read_to_string(svg).unwrap();
     assert!(svg.contains("A&lt;b&gt;::Go") && !svg.contains("A<b>"));
 }
 
@@ -487,14 +456,12 @@ fn a_pool_has_iterations_and_no_syncs() {
     let dir = Scratch::new("pool");
     for rank in 0..2u64 {
         let run = RunRecord { shape: Shape::Pools, ..run_of(2, rank as u32) };
-        let mut writer = Writer::create(dir.path(), &run).unwrap();
         let range = |at: u64| {
             let what = What::Range { first: at, count: 10, lost_ns: 1_000 };
             Event { begin_ns: at * 10_000, end_ns: (at + 1) * 10_000, what }
         };
         let count = if rank == 0 { 30 } else { 90 };
-        writer.events(0, &(0..count).map(range).collect::<Vec<_>>()).unwrap();
-        writer.finish(&End { elapsed_ns: 900_000, ..End::default() }).unwrap();
+        write_rank(&dir, &run, &(0..count).map(range).collect::<Vec<_>>(), 900_000);
     }
     let page = json(&["summary", dir.text()]);
     assert_eq!(number(&row(rows(&page, "time"), "part", "iterations")["time_ns"]), 120.0 * 9_000.0);
@@ -576,11 +543,9 @@ fn records_may_say_anything() {
 #[test]
 fn a_part_of_the_runtime_is_no_chunk() {
     let dir = Scratch::new("parts");
-    let mut writer = Writer::create(dir.path(), &run_of(1, 0)).unwrap();
     let flush = What::Runtime { part: Part::Flush, sync: 0 };
     let events = [handler(0, 600, 0), Event { begin_ns: 600, end_ns: 900, what: flush }];
-    writer.events(0, &events).unwrap();
-    writer.finish(&End { elapsed_ns: 1_000, ..End::default() }).unwrap();
+    write_rank(&dir, &run_of(1, 0), &events, 1_000);
     let text = caribou(&["trace", "profile", dir.text()]).unwrap();
     let expected =
         "worker-time 1.00 us: chunks 60.0 %, runtime 30.0 %, idle 0.0 %, lost 0.0 %, unaccounted 10.0 %";
@@ -593,10 +558,8 @@ fn a_part_of_the_runtime_is_no_chunk() {
 #[test]
 fn a_profile_says_that_the_time_of_deciding_includes_waiting() {
     let dir = Scratch::new("decide");
-    let mut writer = Writer::create(dir.path(), &run_of(1, 0)).unwrap();
     let decide = What::Runtime { part: Part::Decide, sync: 0 };
-    writer.events(0, &[Event { begin_ns: 0, end_ns: 300, what: decide }]).unwrap();
-    writer.finish(&End { elapsed_ns: 1_000, ..End::default() }).unwrap();
+    write_rank(&dir, &run_of(1, 0), &[Event { begin_ns: 0, end_ns: 300, what: decide }], 1_000);
     let text = caribou(&["trace", "profile", dir.text()]).unwrap();
     let note = "note: measure, decide and migrate: wall time of workers for syncs, which includes waiting; the \
                 strategy's own time is in `lb`";
@@ -619,10 +582,8 @@ fn a_pool_has_a_tail_until_its_last_iteration_and_then_collects_the_result() {
         writer.profile(0, &Profile { bin_ns: 100, rows }).unwrap();
         writer.finish(&End { elapsed_ns: 2_000, ..End::default() }).unwrap();
     }
-    let page: Value =
-        serde_json::from_str(&caribou(&["trace", "summary", dir.text(), "--json"]).unwrap()).unwrap();
-    let rows = page["tables"]["time"].as_array().unwrap();
-    let time = |name: &str| rows.iter().find(|row| row["part"] == name).unwrap()["time_ns"].as_f64().unwrap();
+    let page = json(&["summary", dir.text()]);
+    let time = |name: &str| number(&row(rows(&page, "time"), "part", name)["time_ns"]);
     let ending = ["idle", "idle, waiting for the last worker", "idle, collecting the result"].map(time);
     assert_eq!(ending, [0.0, 300.0, 3_000.0]);
     let says = page["says"].to_string();

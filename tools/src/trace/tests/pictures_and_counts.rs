@@ -5,21 +5,16 @@ use std::fs;
 
 use caribou::report::SyncReport;
 use caribou::trace::{
-    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Shape, What,
-    Writer,
+    Activity, ArrayId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Shape, What, Writer,
 };
 use serde_json::Value;
 use trace_reader::Trace;
 
-use super::{Scratch, generated};
-use crate::tests::caribou;
+use super::{chunk, generated, idle, json, number, row, rows};
+use crate::tests::{Scratch, caribou};
 
 const COMMANDS: [&str; 5] = ["timeline", "histogram", "outliers", "chunks", "comm"];
 const STEP: NameId = NameId(0);
-
-fn chunk(key: u64) -> ChunkId {
-    ChunkId { array: ArrayId(0), key }
-}
 
 fn handler(begin_ns: u64, end_ns: u64, key: u64, from: u64, number: u32, lost_ns: u64) -> Event {
     let from = if number == 0 { RUNTIME } else { chunk(from) };
@@ -28,10 +23,6 @@ fn handler(begin_ns: u64, end_ns: u64, key: u64, from: u64, number: u32, lost_ns
 
 fn send(at_ns: u64, from: u64, to: u64, rank: u32, number: u32, bytes: u64) -> Event {
     Event::point(at_ns, What::Send { chunk: chunk(from), to: chunk(to), rank, number, bytes })
-}
-
-fn idle(begin_ns: u64, end_ns: u64) -> Event {
-    Event { begin_ns, end_ns, what: What::Idle }
 }
 
 /// A trace of ranks with one worker each and these events.
@@ -60,15 +51,9 @@ fn run_of(shape: Shape) -> RunRecord {
     RunRecord { run_id: "handmade".into(), shape, arrows: 1, ..RunRecord::default() }
 }
 
-fn json(arguments: &[&str]) -> Value {
-    let text = caribou(&[&["trace"], arguments, &["--json"]].concat()).unwrap();
-    serde_json::from_str(&text).unwrap()
-}
-
 /// The sum of a column of whole numbers.
 fn sum(page: &Value, table: &str, column: &str) -> u64 {
-    let rows = page["tables"][table].as_array().unwrap().iter();
-    rows.map(|row| row[column].as_f64().unwrap()).sum::<f64>() as u64
+    rows(page, table).iter().map(|row| number(&row[column])).sum::<f64>() as u64
 }
 
 #[test]
@@ -84,15 +69,15 @@ fn every_view_bears_a_trace_of_any_kind() {
     let pool = vec![range(0), Event::point(50, What::PoolSend { rank: 1 }), range(60)];
     let pool = written("b-pool", &run_of(Shape::Pools), &[pool, vec![range(5)]]);
     let cut = generated("b-cut", 30_000);
-    let file = cut.path().join("rank-00002.trace");
+    let file = cut.join("rank-00002.trace");
     let bytes = fs::read(&file).unwrap();
     fs::write(&file, &bytes[..bytes.len() * 2 / 3]).unwrap();
     for dir in [&nothing, &alone, &pool, &cut] {
         for command in COMMANDS {
-            let svg = dir.path().join(format!("{command}.svg"));
+            let svg = dir.join(&format!("{command}.svg"));
             let mut arguments = vec!["trace", command, dir.text()];
             if command != "outliers" {
-                arguments.extend(["--svg", svg.to_str().unwrap()]);
+                arguments.extend(["--svg", &svg]);
             } else {
                 arguments.push("--noise");
             }
@@ -104,8 +89,7 @@ fn every_view_bears_a_trace_of_any_kind() {
             assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{command}");
         }
     }
-    let one_file = file.to_str().unwrap();
-    COMMANDS.iter().for_each(|command| assert!(caribou(&["trace", command, one_file]).is_ok(), "{command}"));
+    COMMANDS.iter().for_each(|command| assert!(caribou(&["trace", command, &file]).is_ok(), "{command}"));
 }
 
 #[test]
@@ -119,8 +103,7 @@ fn a_strip_shows_work_loss_and_idleness_where_they_were() {
     ];
     let dir = written("b-strip", &run_of(Shape::Arrays), &[first, second]);
     let page = json(&["timeline", dir.text(), "--width", "10"]);
-    let strips: Vec<&str> =
-        page["tables"]["rows"].as_array().unwrap().iter().map(|row| row["strip"].as_str().unwrap()).collect();
+    let strips: Vec<&str> = rows(&page, "rows").iter().map(|row| row["strip"].as_str().unwrap()).collect();
     assert_eq!(strips, ["AAA//.....", "#AA>      "]);
     assert_eq!(page["tables"]["rows"][0]["lost_share"], 0.2);
     let head = |arguments: &[&str]| {
@@ -136,7 +119,7 @@ fn a_strip_shows_work_loss_and_idleness_where_they_were() {
     };
     assert_eq!([head(&[]), head(&["--chunk", "Block[1, 1]"])], ["chunks", "running"], "busy would be more");
     let page = json(&["timeline", dir.text(), "--width", "10", "--chunk", "Block[1, 1]"]);
-    let rows = page["tables"]["rows"].as_array().unwrap();
+    let rows = rows(&page, "rows");
     assert_eq!((rows.len(), rows[0]["strip"].as_str().unwrap()), (1, " 11>      "));
     let wrong = caribou(&["trace", "timeline", dir.text(), "--chunk", "Rod"]).unwrap_err();
     assert_eq!(wrong, "no chunk called Rod did anything in this time; Block[[0, 0]] did");
@@ -156,9 +139,8 @@ fn the_picture_accounts_for_every_slice() {
         );
         slices += usize::from(slice && (event.duration_ns() as f64) < pixel_ns);
     });
-    let svg = dir.path().join("b.svg");
-    let text = caribou(&["trace", "timeline", dir.text(), "--pixels", "300", "--svg", svg.to_str().unwrap()])
-        .unwrap();
+    let svg = dir.join("b.svg");
+    let text = caribou(&["trace", "timeline", dir.text(), "--pixels", "300", "--svg", &svg]).unwrap();
     let line = text.lines().find(|line| line.contains("shorter than a pixel")).unwrap();
     let merged: usize = line.split_whitespace().find_map(|word| word.parse().ok()).unwrap();
     // A slice that is alone in its pixel is drawn as it is.
@@ -189,9 +171,9 @@ fn the_histogram_agrees_with_sorted_lists() {
     wall_ns.sort_unstable();
     latency_ns.sort_unstable();
     let page = json(&["histogram", dir.text()]);
-    let table = page["tables"]["quantiles"].as_array().unwrap();
+    let table = rows(&page, "quantiles");
     for (name, list) in [("execution, wall", &wall_ns), ("message latency", &latency_ns)] {
-        let row = table.iter().find(|row| row["what"] == name).unwrap();
+        let row = row(table, "what", name);
         assert_eq!(row["count"], list.len(), "{name}");
         assert_eq!(row["longest"], *list.last().unwrap() as f64, "{name}");
         for (key, part) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
@@ -200,12 +182,12 @@ fn the_histogram_agrees_with_sorted_lists() {
             assert!((found - exact).abs() <= 0.032 * exact + 1.0, "{name} {key}: {found} for {exact}");
         }
     }
-    let sum_of = |name: &str| &table.iter().find(|row| row["what"] == name).unwrap()["sum"];
+    let sum_of = |name: &str| &row(table, "what", name)["sum"];
     assert_eq!(*sum_of("execution, wall"), wall_ns.iter().sum::<u64>() as f64);
     assert_eq!(*sum_of("message latency"), Value::Null, "messages are under way at the same time");
     assert_eq!(page["tables"]["latencies"][0]["sum_share"], Value::Null);
     assert_eq!(sum(&page, "executions", "calls"), wall_ns.len() as u64);
-    let executions = page["tables"]["executions"].as_array().unwrap();
+    let executions = rows(&page, "executions");
     let shares: f64 = executions.iter().map(|row| row["wall_share"].as_f64().unwrap()).sum();
     assert!((shares - 1.0).abs() < 1e-9);
     let short: Vec<&u64> = wall_ns.iter().filter(|ns| **ns < 20_000).collect();
@@ -228,8 +210,7 @@ fn a_message_is_found_even_if_clocks_say_it_was_handled_first() {
         vec![handler(130, 200, 1, 0, 1, 0), handler(300, 400, 1, 0, 2, 0), handler(400, 700, 1, 0, 3, 0)];
     let dir = written("b-clocks", &run_of(Shape::Arrays), &[first, second]);
     let page = json(&["histogram", dir.text()]);
-    let table = page["tables"]["quantiles"].as_array().unwrap();
-    let row = table.iter().find(|row| row["what"] == "message latency").unwrap();
+    let row = row(rows(&page, "quantiles"), "what", "message latency");
     assert_eq!((&row["count"], &row["longest"]), (&Value::from(3), &Value::from(30.0)));
     assert!(page["notes"].to_string().contains("1 message handled before being sent"));
     assert!(
@@ -264,8 +245,8 @@ fn the_matrix_has_every_message_and_says_what_stays_local() {
         assert!(text.contains("blank for none, then .:-=+#@, the last for the most of any pair"), "{text}");
         let local = "within a rank 50.0 % of them and 20.0 % of the bytes, within a host 75.0 % and 50.0 %";
         assert_eq!(page["says"][1], local);
-        let svg = dir.path().join("time.svg");
-        caribou(&["trace", "comm", dir.text(), "--over-time", "4", "--svg", svg.to_str().unwrap()]).unwrap();
+        let svg = dir.join("time.svg");
+        caribou(&["trace", "comm", dir.text(), "--over-time", "4", "--svg", &svg]).unwrap();
         let drawn = fs::read_to_string(svg).unwrap();
         let away = format!("from 0 ns: {} to other ranks", crate::trace::page::bytes(800 * times));
         assert!(drawn.contains("over time") && drawn.contains(&away), "{drawn}");
@@ -303,7 +284,7 @@ fn chunks_have_the_loads_and_moves_that_were_recorded() {
     });
     assert!(!moves.is_empty());
     let page = json(&["chunks", dir.text(), "--top", "100", "--sort", "moves"]);
-    let rows = page["tables"]["chunks"].as_array().unwrap();
+    let rows = rows(&page, "chunks");
     assert_eq!(rows.len(), load_ns.len());
     for row in rows {
         let name = row["chunk"].as_str().unwrap();
@@ -340,7 +321,7 @@ fn flags_tell_chunks_that_are_big_small_or_lose_time() {
     let second = vec![handler(0, 90_000, 2, 0, 0, 60_000)];
     let dir = written("b-flags", &run_of(Shape::Arrays), &[first, second]);
     let page = json(&["chunks", dir.text()]);
-    let rows = page["tables"]["chunks"].as_array().unwrap();
+    let rows = rows(&page, "chunks");
     let flags: Vec<&str> = rows.iter().map(|row| row["flags"].as_str().unwrap()).collect();
     assert_eq!(flags, ["too big", "wall far above CPU", "too small"]);
 }
@@ -357,7 +338,7 @@ fn long_executions_are_work_if_the_cpu_was_busy_and_noise_if_not() {
     let found =
         ["executions", "work", "work_ns", "noise", "noise_ns"].map(|key| row[key].as_f64().unwrap() as u64);
     assert_eq!(found, [22, 1, 90, 1, 190]);
-    let longest = page["tables"]["longest"].as_array().unwrap();
+    let longest = rows(&page, "longest");
     let longest: Vec<_> =
         longest.iter().map(|row| (row["wall_ns"].as_f64().unwrap(), row["by"].as_str().unwrap())).collect();
     assert_eq!(longest, [(200.0, "noise"), (100.0, "work")]);
@@ -429,7 +410,7 @@ fn stretches_that_follow_each_other_add_up_in_a_histogram() {
     let elapsed_ns = Trace::open(dir.path()).unwrap().elapsed_ns();
     let counts = |time: &str| {
         let page = json(&["histogram", dir.text(), "--time", time]);
-        let counts = page["tables"]["quantiles"].as_array().unwrap().iter();
+        let counts = rows(&page, "quantiles").iter();
         let count = |row: &Value| (row["what"].as_str().unwrap().to_owned(), row["count"].as_u64().unwrap());
         counts.map(count).collect::<BTreeMap<String, u64>>()
     };
@@ -449,7 +430,7 @@ fn stretches_that_follow_each_other_add_up_in_a_histogram() {
 #[test]
 fn a_rank_or_time_that_the_run_does_not_have_is_refused_by_all() {
     let dir = generated("no-such-part", 2_000);
-    let out = dir.path().join("out");
+    let out = dir.join("out");
     for command in ["profile", "timeline", "utilisation", "chunks", "histogram", "comm", "critical-path"] {
         for (part, said) in [
             (["--rank", "9"], "--rank names none of the trace's ranks, which are 0, 1"),
@@ -460,7 +441,7 @@ fn a_rank_or_time_that_the_run_does_not_have_is_refused_by_all() {
         }
     }
     let export = |more: &[&str]| {
-        let arguments = ["trace", "export", dir.text(), "-o", out.to_str().unwrap()];
+        let arguments = ["trace", "export", dir.text(), "-o", &out];
         caribou(&[&arguments[..], more].concat()).unwrap_err()
     };
     assert!(export(&["--to", "csv", "--rank", "9"]).starts_with("--rank names none"));
@@ -469,7 +450,7 @@ fn a_rank_or_time_that_the_run_does_not_have_is_refused_by_all() {
     assert!(
         export(&["--to", "snapshot", "--rank", "0"]).starts_with("a snapshot is of all ranks at one sync")
     );
-    assert!(!out.exists());
+    assert!(!fs::exists(out).unwrap());
 }
 
 #[test]

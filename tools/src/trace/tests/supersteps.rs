@@ -7,10 +7,9 @@ use caribou::Config;
 use caribou::config::Pin;
 use caribou::supersteps::{Job, Parts, Supersteps, Then};
 use caribou::trace::{End, RunRecord, Sample, Shape, StepRecord, StepWorker, Writer};
-use serde_json::Value;
 
-use super::Scratch;
-use crate::tests::{caribou, caribou_says};
+use super::json;
+use crate::tests::{Scratch, caribou, caribou_says};
 
 /// Ten steps of two workers: four of 40 us, a new division with copies, and six of 20 us. The last has a dropped job.
 fn steps() -> Vec<StepRecord> {
@@ -74,7 +73,7 @@ fn written(name: &str, steps: &[StepRecord]) -> Scratch {
 #[test]
 fn every_command_says_what_divisions_and_drops_did() {
     let dir = written("supersteps", &steps());
-    let trace = dir.path().to_str().unwrap();
+    let trace = dir.text();
     let says = "10 steps, 28.00 us in the mean, 40.00 us at most; 1 new division (1 to other copies), 100 units moved; a step took 40.00 us \
                 in the 4 steps before the first, 20.00 us after the last; 1 job dropped, after 3.00 us in the mean: 0.8 % of all computing";
     let text = caribou(&["trace", "lb", trace]).unwrap();
@@ -84,7 +83,7 @@ fn every_command_says_what_divisions_and_drops_did() {
     assert!(text.contains("\nsound: "), "{text}");
     let text = caribou(&["trace", "summary", trace]).unwrap();
     assert!(text.contains(&format!("balancing: {says}")) && text.contains("jobs dropped"), "{text}");
-    let page: Value = serde_json::from_str(&caribou(&["trace", "lb", trace, "--json"]).unwrap()).unwrap();
+    let page = json(&["lb", trace]);
     let tables = &page["tables"];
     let division = &tables["divisions"][0];
     let figures =
@@ -104,11 +103,9 @@ fn every_command_says_what_divisions_and_drops_did() {
         let text = caribou(&["trace", command, trace]).unwrap();
         assert!(text.contains(dropped) && text.contains(for_vcpu), "{text}");
     }
-    let page = caribou(&["trace", "utilisation", trace, "--json"]).unwrap();
-    let page: Value = serde_json::from_str(&page).unwrap();
-    assert_eq!(page["tables"]["step_workers"], tables["step_workers"]);
-    let html = dir.path().join("report.html");
-    caribou(&["trace", "report", trace, "-o", html.to_str().unwrap()]).unwrap();
+    assert_eq!(json(&["utilisation", trace])["tables"]["step_workers"], tables["step_workers"]);
+    let html = dir.join("report.html");
+    caribou(&["trace", "report", trace, "-o", &html]).unwrap();
     let html = fs::read_to_string(html).unwrap();
     for part in [says, "Time of each step", "Units of each worker", "worker 1 is four times as slow"] {
         assert!(html.contains(part), "no `{part}`");
@@ -137,14 +134,14 @@ fn records_of_any_numbers_are_borne() {
         ..StepRecord::default()
     };
     let dir = written("supersteps-wild", &[step(3), step(0), step(9), step(1)]);
-    let trace = dir.path().to_str().unwrap();
+    let trace = dir.text();
     let (text, error) = caribou_says(&["trace", "check", trace]);
     assert!(error.is_some() && text.contains("step 0: has 3 workers, the run had 2"), "{text}");
     for command in ["summary", "lb", "timeline", "utilisation"] {
         caribou(&["trace", command, trace]).map(drop).unwrap_or_else(|error| panic!("{command}: {error}"));
     }
-    let html = dir.path().join("report.html");
-    caribou(&["trace", "report", trace, "-o", html.to_str().unwrap()]).unwrap();
+    let html = dir.join("report.html");
+    caribou(&["trace", "report", trace, "-o", &html]).unwrap();
 }
 
 /// Only sleeps. Units from 20 on are slow, and after 20 steps units from 10 on.
@@ -198,8 +195,7 @@ fn the_trace_of_a_run_is_sound_whatever_the_policy() {
         assert!(!chunks.contains(" B ") && chunks.contains("sizes are not known"), "{lb}: {chunks}");
         let path = caribou(&["trace", "critical-path", dir.text()]).unwrap();
         assert!(path.contains("(bound_ns) is another"), "{lb}: {path}");
-        let out = dir.path().join("lbdata");
-        let export = ["trace", "export", dir.text(), "--to", "lbdata", "--out", out.to_str().unwrap()];
+        let export = ["trace", "export", dir.text(), "--to", "lbdata", "--out", &dir.join("lbdata")];
         let refused = caribou(&export).unwrap_err().to_string();
         assert_eq!(refused, "LB data is of chunks and syncs, and shares of supersteps have none of these");
         let dropped: u64 = report.workers.iter().map(|worker| worker.dropped).sum();
