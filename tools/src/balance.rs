@@ -117,7 +117,7 @@ fn strategies(specs: &[String]) -> Result<Vec<Named>, Error> {
 
 fn snapshot(options: &Options) -> Result<Snapshot, Error> {
     if let Some(file) = &options.snapshot {
-        return Ok(snapshot_file::read(file)?);
+        return snapshot_file::read(file).map_err(Error::File);
     }
     options.check_room(caribou::machine::available_memory())?;
     let workload = Workload::named(&options.workload).expect("clap lets only listed names pass");

@@ -91,9 +91,9 @@ enum Error {
         /// The fault in the specification.
         source: ParseError,
     },
-    /// Correct the file of measured hosts.
-    #[error(transparent)]
-    HostTrace(#[from] simulate::TraceError),
+    /// Correct the file, or name another.
+    #[error("{0}")]
+    File(String),
     /// Name a file that can be written.
     #[error("{}: cannot be written: {source}", file.display())]
     Unwritable {
@@ -102,9 +102,6 @@ enum Error {
         /// Message of the system or a library.
         source: io::Error,
     },
-    /// Correct the snapshot file.
-    #[error(transparent)]
-    Snapshot(#[from] snapshot_file::Error),
     /// Choose other policies: the table shows which policies left work undone.
     #[error("{incomplete} of {runs} runs are incomplete, first {first}")]
     Incomplete {

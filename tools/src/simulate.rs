@@ -43,8 +43,6 @@ use clap::Subcommand;
 
 use crate::Error;
 
-pub(crate) use host_trace::Error as TraceError;
-
 /// The program to simulate.
 #[derive(clap::Args)]
 pub(crate) struct Options {

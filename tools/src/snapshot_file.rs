@@ -2,8 +2,7 @@
 //! accept any snapshot, but the user of a damaged file needs an error.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use lb_strategies::{ChunkId, Snapshot};
 
@@ -15,47 +14,15 @@ const TICKS_MAX: u64 = 1 << 62;
 /// Characters shown of a message of the JSON reader.
 const MESSAGE_MAX: usize = 200;
 
-/// Reasons that a file is not a snapshot. Each comment states what the user can do.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    /// Name a file that can be read.
-    #[error("{}: cannot be read: {source}", file.display())]
-    Unreadable {
-        /// The file named.
-        file: PathBuf,
-        /// Message of the system.
-        source: io::Error,
-    },
-    /// Name a file that holds a snapshot in JSON.
-    #[error("{}: not a snapshot: {what}", file.display())]
-    Malformed {
-        /// The file named.
-        file: PathBuf,
-        /// The expected text, with line and column.
-        what: String,
-    },
-    /// Correct the contradiction: the file is valid JSON with the fields of a snapshot.
-    #[error("{}: {what}", file.display())]
-    Inconsistent {
-        /// The file named.
-        file: PathBuf,
-        /// The place, the text, and what was expected.
-        what: String,
-    },
-}
-
-/// Reads the snapshot in `file`.
-pub(crate) fn read(file: &Path) -> Result<Snapshot, Error> {
-    let bytes = input::read(file).map_err(|source| Error::Unreadable { file: file.to_owned(), source })?;
+/// Reads the snapshot in `file`. The error names the file, the fault, and what was expected.
+pub(crate) fn read(file: &Path) -> Result<Snapshot, String> {
+    let name = file.display();
+    let bytes = input::read(file).map_err(|error| format!("{name}: cannot be read: {error}"))?;
     let bytes = input::without_mark(&bytes);
     let snapshot = serde_json::from_slice(bytes).map_err(|error| {
-        let what = one_line(&error) + foreign(bytes).unwrap_or_default();
-        Error::Malformed { file: file.to_owned(), what }
+        format!("{name}: not a snapshot: {}{}", one_line(&error), foreign(bytes).unwrap_or_default())
     })?;
-    match contradiction(&snapshot) {
-        None => Ok(snapshot),
-        Some(what) => Err(Error::Inconsistent { file: file.to_owned(), what }),
-    }
+    contradiction(&snapshot).map_or(Ok(snapshot), |what| Err(format!("{name}: {what}")))
 }
 
 /// Names the other load-balancing programs that write such files, if `bytes` looks like one of their files.

@@ -140,7 +140,7 @@ impl Options {
         if self.hosts_trace.is_empty() {
             return Ok(None);
         }
-        let hosts = host_trace::read(&self.hosts_trace, self.trace_step)?;
+        let hosts = host_trace::read(&self.hosts_trace, self.trace_step).map_err(Error::File)?;
         hosts.notes.iter().for_each(|note| input::note(note));
         Ok(Some(hosts))
     }

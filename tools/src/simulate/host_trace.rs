@@ -21,8 +21,7 @@ mod samples;
 mod tests;
 
 use std::collections::BTreeSet;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use virtual_cluster::Series;
 
@@ -37,52 +36,6 @@ const PLANETLAB_STEP_S: f64 = 300.0;
 /// The formats, for error texts.
 const HEADERS: &str = "`time_s,host,share`, `timestamp,value`, `starttime,value`, `vm,value` or, without a header, \
                        `name,u0,u1,...`";
-
-/// Reasons that a file is not a trace of hosts. Each comment states what the user can do.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    /// Name a file that can be read.
-    #[error("{}: cannot be read: {source}", file.display())]
-    Unreadable {
-        /// The file named.
-        file: PathBuf,
-        /// Message of the system.
-        source: io::Error,
-    },
-    /// Correct this line.
-    #[error("{}:{line}: {what}", file.display())]
-    Malformed {
-        /// The file named.
-        file: PathBuf,
-        /// Line number, counted from 1.
-        line: u64,
-        /// The text found, and what was expected.
-        what: String,
-    },
-    /// Name a file with at least one host.
-    #[error("{}: no host in it, expected lines as {HEADERS} have them", file.display())]
-    Empty {
-        /// The file named.
-        file: PathBuf,
-    },
-    /// Name each file once. Its hosts would count as further hosts.
-    #[error("{}: named twice, expected each file once", file.display())]
-    Twice {
-        /// The file as it was named again.
-        file: PathBuf,
-    },
-    /// Name files that all measured use or all measured speed.
-    #[error("{}: it measured {}, {} {}; expected files that all measured one of both",
-            file.display(), measured(*time_sliced), first.display(), measured(!*time_sliced))]
-    Mixed {
-        /// The first file named.
-        first: PathBuf,
-        /// The first file that differs from it.
-        file: PathBuf,
-        /// Whether `file` measured use.
-        time_sliced: bool,
-    },
-}
 
 /// What a file measured, in words.
 fn measured(turns: bool) -> &'static str {
@@ -116,34 +69,32 @@ impl Hosts {
 }
 
 /// Reads the hosts in `files`, in the order of files and of their first lines. `step_s` replaces the times of samples
-/// by a fixed step in seconds.
-pub(super) fn read(files: &[PathBuf], step_s: Option<f64>) -> Result<Hosts, Error> {
+/// by a fixed step in seconds. The error names a file, its fault, and what was expected.
+pub(super) fn read(files: &[PathBuf], step_s: Option<f64>) -> Result<Hosts, String> {
     let (mut all, mut named) = (Hosts::default(), BTreeSet::new());
     for file in files {
+        let name = file.display();
         // Reading reports a file that does not exist. A pipe may be named twice: it has other hosts each time.
         if file.is_file() && file.canonicalize().is_ok_and(|path| !named.insert(path)) {
-            return Err(Error::Twice { file: file.clone() });
+            return Err(format!("{name}: named twice, expected each file once"));
         }
-        let Hosts { parts, time_sliced: turns, notes } = read_one(file, step_s)?;
-        if !all.parts.is_empty() && all.time_sliced != turns {
-            return Err(Error::Mixed { first: files[0].clone(), file: file.clone(), time_sliced: turns });
+        let text = input::read_text(file).map_err(|error| format!("{name}: cannot be read: {error}"))?;
+        let Hosts { parts, time_sliced, notes } =
+            parse(&text, step_s).map_err(|(line, what)| format!("{name}:{line}: {what}"))?;
+        if parts.is_empty() {
+            return Err(format!("{name}: no host in it, expected lines as {HEADERS} have them"));
         }
-        all.time_sliced = turns;
+        if !all.parts.is_empty() && all.time_sliced != time_sliced {
+            let (this, first, others) = (measured(time_sliced), files[0].display(), measured(!time_sliced));
+            return Err(format!(
+                "{name}: it measured {this}, {first} {others}; expected files that all measured one of both"
+            ));
+        }
+        all.time_sliced = time_sliced;
         all.parts.extend(parts);
-        all.notes.extend(notes.iter().map(|note| format!("{}: {note}", file.display())));
+        all.notes.extend(notes.iter().map(|note| format!("{name}: {note}")));
     }
     Ok(all)
-}
-
-fn read_one(file: &Path, step_s: Option<f64>) -> Result<Hosts, Error> {
-    let text =
-        input::read_text(file).map_err(|source| Error::Unreadable { file: file.to_owned(), source })?;
-    let malformed = |(line, what)| Error::Malformed { file: file.to_owned(), line, what };
-    let hosts = parse(&text, step_s).map_err(malformed)?;
-    if hosts.parts.is_empty() {
-        return Err(Error::Empty { file: file.to_owned() });
-    }
-    Ok(hosts)
 }
 
 /// The hosts in a text; none if the text is empty.

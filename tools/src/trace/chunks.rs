@@ -19,9 +19,8 @@ use trace_reader::Trace;
 
 use self::history::{Detail, History};
 use super::analysis::events::{Events, NO_EVENTS, Scope};
-use super::open::{Input, warn};
+use super::open::{TracePart, warn};
 use super::page::{Cell, Format, Page, Table, columns, duration, plural};
-use super::select::Selection;
 use crate::{Error, output};
 
 /// A chunk with more than this fraction of its CPU time in short executions is too small.
@@ -36,9 +35,7 @@ const RANKS_NAMED: usize = 6;
 #[command(after_help = "Flags are explained under the table.\nMemory: some hundred bytes a chunk.")]
 pub(crate) struct Options {
     #[command(flatten)]
-    input: Input,
-    #[command(flatten)]
-    selection: Selection,
+    trace: TracePart,
     /// By what to sort
     #[arg(long, value_enum, default_value_t = Order::Load)]
     sort: Order,
@@ -88,8 +85,7 @@ struct Chunks {
 }
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
-    let trace = options.input.open()?;
-    options.selection.check(&trace)?;
+    let trace = options.trace.open()?;
     let mut page = Page::new("chunks", &trace);
     if trace.events() == 0 {
         page.says.push(NO_EVENTS.into());
@@ -97,7 +93,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
     match trace.run.shape {
         Shape::Arrays | Shape::Supersteps => tell(options, &trace, &mut page)?,
-        Shape::Pools => pool::tell(&trace, &options.selection, &mut page),
+        Shape::Pools => pool::tell(&trace, &options.trace.selection, &mut page),
     }
     Ok(page.write(options.format, out)?)
 }
@@ -128,10 +124,10 @@ fn tell(options: &Options, trace: &Trace, page: &mut Page) -> Result<(), Error> 
 impl Chunks {
     fn read(options: &Options, trace: &Trace) -> Result<Chunks, Error> {
         let (ranks, divisible) =
-            (options.selection.ranks(trace).count(), trace.run.shape == Shape::Supersteps);
+            (options.trace.selection.ranks(trace).count(), trace.run.shape == Shape::Supersteps);
         let mut chunks = Chunks { ranks, divisible, ..Chunks::default() };
         let mut asked_for = Vec::new();
-        let mut events = Events::new(Scope::selected(trace, &options.selection));
+        let mut events = Events::new(Scope::selected(trace, &options.trace.selection));
         // Counts syncs along with the events, both in order of time: rank 0 need not be among the selected ranks.
         let mut syncs = trace.syncs.iter().peekable();
         let mut phase = 0;

@@ -21,9 +21,8 @@ use self::matrix::{Matrix, Volume};
 use super::analysis::event_counts::arrays_recorded;
 use super::analysis::events::{Events, NO_EVENTS, Scope};
 use super::analysis::messages::Matcher;
-use super::open::{Input, warn};
+use super::open::{TracePart, warn};
 use super::page::{Cell, Format, Page, Table, bytes, columns};
-use super::select::Selection;
 use crate::{Error, output};
 
 /// Largest number of pairs of chunks that are counted at the same time.
@@ -39,9 +38,7 @@ const PAIRS_IN_TEXT: usize = 12;
 )]
 pub(crate) struct Options {
     #[command(flatten)]
-    input: Input,
-    #[command(flatten)]
-    selection: Selection,
+    trace: TracePart,
     /// Pairs of chunks to show
     #[arg(long, value_name = "PAIRS", default_value_t = 10, value_parser = count_parser(0..=usize::MAX))]
     top: usize,
@@ -67,8 +64,7 @@ struct Counted {
 }
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
-    let trace = options.input.open()?;
-    options.selection.check(&trace)?;
+    let trace = options.trace.open()?;
     let mut page = Page::new("comm", &trace);
     if trace.events() == 0 {
         page.says.push(NO_EVENTS.into());
@@ -76,7 +72,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
     let counted = count(options, &trace);
     if counted.matrix.all().messages == 0.0 {
-        page.says.push(match options.selection.is_part() {
+        page.says.push(match options.trace.selection.is_part() {
             _ if trace.run.shape == Shape::Pools && trace.run.ranks == 1 => {
                 "a pool on one rank sends nothing: its workers ask the policy under a lock".into()
             }
@@ -106,7 +102,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
     page.notes.extend(notes(&trace, &counted));
     if let Some(file) = &options.svg {
-        let window = options.selection.window(&trace);
+        let window = options.trace.selection.window(&trace);
         let drawing = match options.over_time {
             Some(_) => drawing::over_time(&trace.run.run_id, window, &counted.stretches),
             None => counted.matrix.draw(&trace),
@@ -117,7 +113,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 }
 
 fn count(options: &Options, trace: &Trace) -> Counted {
-    let window = options.selection.window(trace);
+    let window = options.trace.selection.window(trace);
     let stretches = options.over_time.unwrap_or(0) as usize;
     let mut counted = Counted {
         matrix: Matrix::default(),
@@ -130,7 +126,7 @@ fn count(options: &Options, trace: &Trace) -> Counted {
     let mut events = Events::new(Scope::of(&trace.ranks, window));
     for (place, event) in &mut events {
         let from = place.rank.rank;
-        let selected = options.selection.has(from);
+        let selected = options.trace.selection.has(from);
         match event.what {
             What::Send { chunk, to, rank, bytes, .. } if selected => {
                 let volume = Volume::of(weight, bytes);
@@ -156,7 +152,7 @@ fn count(options: &Options, trace: &Trace) -> Counted {
             _ => {}
         }
         if let Some(message) = matcher.see(place, &event).other()
-            && options.selection.has(message.sent.worker.rank)
+            && options.trace.selection.has(message.sent.worker.rank)
         {
             counted.kinds.entry(message.begun.kind).or_default().add(Volume::of(weight, message.sent.bytes));
         }
@@ -235,7 +231,7 @@ fn over_time(options: &Options, trace: &Trace, counted: &Counted) -> Table {
     let columns =
         columns("from_ns: from | messages | bytes | remote_messages: to other ranks | remote_bytes: bytes");
     let mut table = Table::new("over_time", "", &columns).text_rows(40);
-    let window = options.selection.window(trace);
+    let window = options.trace.selection.window(trace);
     let stretch_ns = window.length_ns() as f64 / counted.stretches.len().max(1) as f64;
     for (number, (all, remote)) in counted.stretches.iter().enumerate() {
         let from = Cell::Ns(window.from_ns as f64 + number as f64 * stretch_ns);

@@ -26,9 +26,9 @@ use super::analysis::efficiency::{Efficiency, bounds_table, phases};
 use super::analysis::events::{Events, Observer, Scope, WorkerName};
 use super::analysis::facts::Facts;
 use super::analysis::time_breakdown::TimeCollector;
-use super::open::{Input, warn};
+use super::open::{TracePart, warn};
 use super::page::{Cell, Format, Page, Table, columns, duration};
-use super::select::{Selection, Window};
+use super::select::Window;
 use crate::Error;
 use bounds::longest_chain_ns;
 use slices::{Reading, Slices};
@@ -41,9 +41,7 @@ const ROWS: usize = 8;
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    input: Input,
-    #[command(flatten)]
-    selection: Selection,
+    trace: TracePart,
     #[command(flatten)]
     format: Format,
     /// Rows of each table in text
@@ -55,12 +53,11 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
-    let trace = options.input.open()?;
-    options.selection.check(&trace)?;
-    let window = options.selection.window(&trace);
+    let trace = options.trace.open()?;
+    let window = options.trace.selection.window(&trace);
     let mut reading = Reading::new(&trace, window);
-    let mut time = TimeCollector::new(&trace, &options.selection, phases(&trace, window));
-    let mut events = Events::new(Scope::of(options.selection.ranks(&trace), window));
+    let mut time = TimeCollector::new(&trace, &options.trace.selection, phases(&trace, window));
+    let mut events = Events::new(Scope::of(options.trace.selection.ranks(&trace), window));
     for (place, event) in &mut events {
         reading.see(place, &event);
         time.see(place, &event);

@@ -16,7 +16,7 @@ use super::analysis::bins::Bins;
 use super::analysis::events::{NO_EVENTS, Observer, Scope, WorkerRef, in_order};
 use super::analysis::log_histogram::LogHistogram;
 use super::analysis::messages::{Matcher, Received, Sent};
-use super::open::{Input, warn};
+use super::open::{TracePart, warn};
 use super::page::{Format, Page, duration, plural};
 use super::select::{Selection, Window};
 use crate::{Error, output};
@@ -28,9 +28,7 @@ const SHORT_NS: u64 = 20_000;
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    input: Input,
-    #[command(flatten)]
-    selection: Selection,
+    trace: TracePart,
     /// Only handlers of this kind, such as Block::Halo or Halo, and the messages that they handled
     #[arg(long, value_name = "NAME")]
     kind: Option<String>,
@@ -57,11 +55,10 @@ pub(crate) struct Found {
 }
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
-    let trace = options.input.open()?;
-    options.selection.check(&trace)?;
+    let trace = options.trace.open()?;
     let kinds = options.kind.as_deref().map(|name| kinds_called(&trace, name)).transpose()?;
-    let window = options.selection.window(&trace);
-    let mut durations = Durations::new(&options.selection, window, kinds.as_deref());
+    let window = options.trace.selection.window(&trace);
+    let mut durations = Durations::new(&options.trace.selection, window, kinds.as_deref());
     // Reads all ranks, because a message to a selected rank may come from a rank that is not selected.
     warn(&in_order(Scope::of(&trace.ranks, window), &mut [&mut durations]));
     let found = durations.finish();

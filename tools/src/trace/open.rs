@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use trace_reader::{Problem, Trace};
 
+use super::select::Selection;
 use crate::Error;
 
 /// Number of problems that are printed.
@@ -23,6 +24,24 @@ impl Input {
     pub(crate) fn open(&self) -> Result<Trace, Error> {
         let trace = Trace::open(&self.path)?;
         warn(&trace.problems);
+        Ok(trace)
+    }
+}
+
+/// The trace, and the part of it that a command analyses.
+#[derive(clap::Args)]
+pub(crate) struct TracePart {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+}
+
+impl TracePart {
+    /// Opens the trace, and refuses a selection that the trace has nothing of.
+    pub(crate) fn open(&self) -> Result<Trace, Error> {
+        let trace = self.input.open()?;
+        self.selection.check(&trace)?;
         Ok(trace)
     }
 }

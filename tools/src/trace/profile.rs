@@ -15,7 +15,7 @@ use trace_reader::Trace;
 use super::analysis::bins::{BINS_MAX, Bins};
 use super::analysis::lost_time::LostTime;
 use super::analysis::time_breakdown::{Line, Parts, TimeBreakdown, time_breakdown};
-use super::open::{Input, warn};
+use super::open::{TracePart, warn};
 use super::page::{Cell, Format, Page, Table, columns, duration};
 use super::select::Selection;
 use crate::{Error, output};
@@ -24,9 +24,7 @@ use crate::{Error, output};
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    input: Input,
-    #[command(flatten)]
-    selection: Selection,
+    trace: TracePart,
     /// A row a rank, and of each rank every kind
     #[arg(long, value_name = "WHAT")]
     by: Option<GroupBy>,
@@ -50,16 +48,15 @@ enum GroupBy {
 }
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
-    let trace = options.input.open()?;
-    options.selection.check(&trace)?;
+    let trace = options.trace.open()?;
     if options.user {
-        let (page, problems) = user::page(&trace, &options.selection);
+        let (page, problems) = user::page(&trace, &options.trace.selection);
         warn(&problems);
         return Ok(page.write(options.format, out)?);
     }
-    let window = options.selection.window(&trace);
+    let window = options.trace.selection.window(&trace);
     let bins = Bins::new(window, options.over_time.map_or(1, usize::from));
-    let spent = time_breakdown(&trace, &options.selection, bins);
+    let spent = time_breakdown(&trace, &options.trace.selection, bins);
     warn(&spent.problems);
     if let Some(file) = &options.svg {
         let over_time = options.over_time.is_some();
@@ -80,7 +77,7 @@ fn page(trace: &Trace, spent: &TimeBreakdown, options: &Options) -> Page {
     if options.by.is_some() {
         page.tables.push(by_rank(trace, spent));
     }
-    page.tables.push(kinds(trace, spent, &options.selection));
+    page.tables.push(kinds(trace, spent, &options.trace.selection));
     if options.by.is_some() {
         page.tables.push(kinds_by_rank(trace, spent));
     }

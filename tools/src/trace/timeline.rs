@@ -21,9 +21,9 @@ use self::picture::TimelineImage;
 use self::strip::{Legend, Strip};
 use self::view::{Class, View};
 use super::analysis::events::{Events, NO_EVENTS, Scope};
-use super::open::{Input, warn};
+use super::open::{TracePart, warn};
 use super::page::{Cell, Format, Page, Table, columns, duration};
-use super::select::{Selection, Window};
+use super::select::Window;
 use super::supersteps::{long_ns, moments};
 use crate::{Error, output};
 
@@ -40,9 +40,7 @@ const SYNCS_IN_TEXT: usize = 8;
 )]
 pub(crate) struct Options {
     #[command(flatten)]
-    input: Input,
-    #[command(flatten)]
-    selection: Selection,
+    trace: TracePart,
     /// The phases before and after this sync
     #[arg(long, value_name = "SYNC", conflicts_with = "time")]
     around_sync: Option<u64>,
@@ -66,8 +64,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
-    let trace = options.input.open()?;
-    options.selection.check(&trace)?;
+    let trace = options.trace.open()?;
     let (window, narrowed) = chosen(options, &trace)?;
     let mut page = Page::new("timeline", &trace);
     page.notes.extend(narrowed);
@@ -75,10 +72,10 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         page.says.push(NO_EVENTS.into());
         return Ok(page.write(options.format, out)?);
     }
-    let mut view = View::new(&trace, &options.selection, &options.chunk);
+    let mut view = View::new(&trace, &options.trace.selection, &options.chunk);
     let mut strips = Vec::new();
     let mut picture = options.svg.as_ref().map(|_| TimelineImage::new(&trace, window, options));
-    let places = view.places(Scope::selected(&trace, &options.selection).places);
+    let places = view.places(Scope::selected(&trace, &options.trace.selection).places);
     let mut events = Events::new(Scope { places, window });
     for (place, event) in &mut events {
         if let Some(slice) = view.slice(&trace, place, &event) {
@@ -123,7 +120,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 
 /// The span of time, and a note if the command narrowed it.
 fn chosen(options: &Options, trace: &Trace) -> Result<(Window, Option<String>), Error> {
-    let whole = options.selection.window(trace);
+    let whole = options.trace.selection.window(trace);
     if let Some(wanted) = options.around_sync {
         let Some(position) = trace.syncs.iter().position(|sync| sync.sync == wanted) else {
             let last = trace
@@ -134,7 +131,7 @@ fn chosen(options: &Options, trace: &Trace) -> Result<(Window, Option<String>), 
         };
         return Ok((around(trace, position, whole), None));
     }
-    if options.selection.has_time() || trace.events() <= EVENTS_MANY {
+    if options.trace.selection.has_time() || trace.events() <= EVENTS_MANY {
         return Ok((whole, None));
     }
     let worst = (0..trace.syncs.len())

@@ -17,9 +17,8 @@ use trace_reader::Trace;
 use self::map::{Map, Row};
 use super::analysis::bins::{BINS_MAX, Bins};
 use super::analysis::time_breakdown::{Parts, time_breakdown};
-use super::open::{Input, warn};
+use super::open::{TracePart, warn};
 use super::page::{Cell, Format, Page, Table, duration, plural};
-use super::select::Selection;
 use super::supersteps;
 use crate::{Error, output};
 
@@ -27,9 +26,7 @@ use crate::{Error, output};
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    input: Input,
-    #[command(flatten)]
-    selection: Selection,
+    trace: TracePart,
     /// Bins to cut the time into
     #[arg(long, default_value_t = 60, value_parser = count_parser(1..=BINS_MAX as u16))]
     bins: u16,
@@ -103,15 +100,14 @@ fn busy(shape: Shape) -> &'static str {
 const RANKS_IN_TEXT: usize = 10;
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
-    let trace = options.input.open()?;
-    options.selection.check(&trace)?;
+    let trace = options.trace.open()?;
     if options.before_after || options.around_sync.is_some() {
         return around::run(&trace, options, out);
     }
-    let bins = Bins::new(options.selection.window(&trace), options.bins.into());
-    let spent = time_breakdown(&trace, &options.selection, bins);
+    let bins = Bins::new(options.trace.selection.window(&trace), options.bins.into());
+    let spent = time_breakdown(&trace, &options.trace.selection, bins);
     warn(&spent.problems);
-    let mut map = Map::new(&trace, &spent, &options.selection);
+    let mut map = Map::new(&trace, &spent, &options.trace.selection);
     if options.sort == Sort::Busy {
         map.rows.sort_by(|one, other| one.busy().total_cmp(&other.busy()).then(one.rank.cmp(&other.rank)));
     }

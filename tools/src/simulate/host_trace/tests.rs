@@ -1,6 +1,8 @@
 //! Tests the formats on small traces, and on the public traces where `shared/data` has them.
 #![expect(clippy::float_cmp, reason = "the shares are exact")]
 
+use std::path::Path;
+
 use super::*;
 
 fn parts(text: &str, step_s: Option<f64>) -> Vec<Series> {

@@ -38,7 +38,7 @@ pub(super) fn run(trace: &Trace, options: &Options, out: &mut dyn Write) -> Resu
         )));
     }
     let [before, after] =
-        [before, after].map(|window| time_breakdown(trace, &options.selection, Bins::new(window, 1)));
+        [before, after].map(|window| time_breakdown(trace, &options.trace.selection, Bins::new(window, 1)));
     warn(&before.problems);
     warn(&after.problems);
     let pairs = pairs(&before, &after, options.sort);
