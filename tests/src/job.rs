@@ -214,8 +214,9 @@ impl Job {
     }
 
     /// A job that takes longer than this hangs.
-    pub fn limit(&mut self, limit: Duration) {
+    pub fn limit(mut self, limit: Duration) -> Job {
         self.limit = limit;
+        self
     }
 
     /// Tells whether it is still running.

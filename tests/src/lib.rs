@@ -59,9 +59,6 @@ pub fn with_timeout<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Sen
 }
 
 /// Runs a single array, placed in blocks.
-///
-/// # Errors
-/// Those of the run.
 pub fn run_array<C: Chunk>(
     config: Config,
     extent: impl Extent<C::Index> + Clone + Send + Sync,
@@ -70,10 +67,17 @@ pub fn run_array<C: Chunk>(
     run_array_with(config, extent, Placement::Block, make)
 }
 
+/// The same [`with_timeout`].
+pub fn run_array_in_time<C: Chunk>(
+    what: &str,
+    config: Config,
+    extent: impl Extent<C::Index> + Clone + Send + Sync + 'static,
+    make: impl Fn(C::Index) -> C + Clone + Send + Sync + 'static,
+) -> Result<Report, Error> {
+    with_timeout(what, move || run_array(config, extent, make))
+}
+
 /// Runs a single array with a placement.
-///
-/// # Errors
-/// Those of the run.
 pub fn run_array_with<C: Chunk>(
     config: Config,
     extent: impl Extent<C::Index> + Clone + Send + Sync,
@@ -82,6 +86,19 @@ pub fn run_array_with<C: Chunk>(
 ) -> Result<Report, Error> {
     caribou::run(config, move |setup| {
         setup.array_with(extent.clone(), placement.clone(), make.clone());
+    })
+}
+
+/// Runs a single array, placed in blocks, whose chunks have a service.
+pub fn run_array_with_service<C: Chunk>(
+    config: Config,
+    service: impl Clone + Send + Sync + 'static,
+    extent: impl Extent<C::Index> + Clone + Send + Sync,
+    make: impl Fn(C::Index) -> C + Clone + Send + Sync + 'static,
+) -> Result<Report, Error> {
+    caribou::run(config, move |setup| {
+        setup.service(service.clone());
+        setup.array(extent.clone(), make.clone());
     })
 }
 

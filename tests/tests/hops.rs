@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use caribou::{Chunk, Config, Ctx};
 use caribou_tests::events::listen;
-use caribou_tests::with_timeout;
+use caribou_tests::{run_array_with_service, with_timeout};
 use serde::{Deserialize, Serialize};
 use tracing::Metadata;
 
@@ -75,14 +75,9 @@ fn hops_of_one_message(ranks: u32) -> Vec<Hop> {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     LISTENS.call_once(|| listen(|metadata| metadata.fields().field("hop").is_some(), keep));
     let seen = Seen::default();
-    let service = seen.clone();
-    with_timeout("one message", move || {
-        caribou::run(Config::default().ranks(ranks), |setup| {
-            setup.service(service.clone());
-            setup.array(2, |_| Correspondent);
-        })
-    })
-    .expect("chunk 1 ends the run");
+    let (config, service) = (Config::default().ranks(ranks), seen.clone());
+    with_timeout("one message", || run_array_with_service(config, service, 2, |_| Correspondent))
+        .expect("chunk 1 ends the run");
     std::mem::take(&mut seen.0.lock().expect("the run is over"))
 }
 

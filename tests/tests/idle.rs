@@ -6,7 +6,7 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use caribou::config::Pin;
-use caribou::{Chunk, Config, Ctx};
+use caribou::{Chunk, Config, Ctx, Placement, Setup};
 use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 
@@ -59,27 +59,32 @@ impl Chunk for Pair {
     }
 }
 
+/// The part of a vCPU that waiting ranks have used, if the kernel tells.
+fn busy(what: &str, config: Config, array: fn(&mut Setup)) -> Option<f64> {
+    let _one_run = ONE_RUN.lock().unwrap_or_else(PoisonError::into_inner);
+    let used = Used::default();
+    let service = used.clone();
+    let run = move || {
+        caribou::run(config, |setup| {
+            setup.service(service.clone());
+            array(setup);
+        })
+    };
+    with_timeout(what, run).expect("it ends");
+    let used = *used.lock().expect("the run is over");
+    used.map(|used| used.as_secs_f64() / PAUSE.as_secs_f64())
+}
+
 #[test]
 fn a_rank_that_waits_does_not_burn_its_vcpu() {
-    let _one_run = ONE_RUN.lock().unwrap_or_else(PoisonError::into_inner);
     // With a vCPU of its own a rank spins for a moment before it sleeps; without one it does not.
     for (ranks, pin) in [(2, Pin::Auto), (4, Pin::Off)] {
-        let used = Used::default();
-        let service = used.clone();
         let config = Config::default().ranks(ranks).pin(pin);
-        with_timeout(&format!("{ranks} ranks"), move || {
-            caribou::run(config, |setup| {
-                setup.service(service.clone());
-                setup.array_with(2, caribou::Placement::RoundRobin, |_| Pair);
-            })
-        })
-        .expect("it ends");
-        let used = *used.lock().expect("the run is over");
-        // A kernel without schedstat cannot tell: nothing to see then.
-        let Some(used) = used else {
+        let Some(busy) = busy(&format!("{ranks} ranks"), config, |setup| {
+            setup.array_with(2, Placement::RoundRobin, |_| Pair);
+        }) else {
             return eprintln!("no CPU time of thread `{WAITING}` in /proc: skipped");
         };
-        let busy = used.as_secs_f64() / PAUSE.as_secs_f64();
         assert!(busy < BUSY_MAX, "{ranks} ranks: the waiting one used {busy:.2} of a vCPU");
     }
 }
@@ -111,19 +116,10 @@ impl Chunk for Alone {
 
 #[test]
 fn ranks_that_wait_for_a_time_sleep_until_then() {
-    let _one_run = ONE_RUN.lock().unwrap_or_else(PoisonError::into_inner);
-    let used = Used::default();
-    let service = used.clone();
-    with_timeout("a run that waits", move || {
-        caribou::run(Config::default().ranks(2), |setup| {
-            setup.service(service.clone());
-            setup.array(1, |_| Alone { before: None });
-        })
-    })
-    .expect("it ends");
-    let Some(used) = *used.lock().expect("the run is over") else {
+    let Some(busy) = busy("a run that waits", Config::default().ranks(2), |setup| {
+        setup.array(1, |_| Alone { before: None });
+    }) else {
         return eprintln!("no CPU time of the ranks in /proc: skipped");
     };
-    let busy = used.as_secs_f64() / PAUSE.as_secs_f64();
     assert!(busy < BUSY_MAX, "the two ranks used {busy:.2} of a vCPU");
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::SeqCst};
 
 use caribou::{Chunk, Config, Ctx, Error};
 use caribou_tests::events::listen;
-use caribou_tests::{run_array, with_timeout};
+use caribou_tests::{run_array_in_time, with_timeout};
 use serde::{Deserialize, Serialize};
 use tracing::{Level, Metadata};
 
@@ -57,7 +57,7 @@ fn a_log_that_panics_ends_the_run() {
                 let config = config.lb("rotate").expect("it is in the table");
                 BROKEN.store(level, SeqCst);
                 TIMES.store(times, SeqCst);
-                let ended = with_timeout(&what, move || run_array(config, 6, |_| Tired { syncs: 0 }));
+                let ended = run_array_in_time(&what, config, 6, |_| Tired { syncs: 0 });
                 let Err(error) = ended else { panic!("{its}: no error") };
                 let told = matches!(
                     error,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use caribou::{Chunk, Config, Ctx, Error, Placement, Reducer, Setup, Target, Values};
 use caribou_tests::events::listen;
-use caribou_tests::{at_syncs, run_array, with_timeout};
+use caribou_tests::{at_syncs, run_array, run_array_in_time, run_array_with_service, with_timeout};
 use serde::{Deserialize, Serialize};
 use tracing::{Level, Metadata};
 
@@ -116,11 +116,9 @@ impl Chunk for Juggler {
 }
 
 fn run(config: Config, place: Option<Place>) -> Result<caribou::Report, Error> {
+    let make = move |index| Juggler { place: place.filter(|_| index == CLUMSY), syncs: 0 };
     with_timeout(&format!("{place:?}, {config:?}"), move || {
-        caribou::run(config, |setup| {
-            setup.service(place);
-            setup.array(CHUNKS, move |index| Juggler { place: place.filter(|_| index == CLUMSY), syncs: 0 });
-        })
+        run_array_with_service(config, place, CHUNKS, make)
     })
 }
 
@@ -255,9 +253,8 @@ impl Chunk for Domino {
 #[test]
 fn of_many_panics_one_is_the_error() {
     for (ranks, workers) in [(1, 1), (3, 1), (2, 2)] {
-        let result = with_timeout(&format!("{ranks} x {workers}"), move || {
-            run_array(at_syncs(ranks, "none").workers(workers), 12, |_| Domino)
-        });
+        let config = at_syncs(ranks, "none").workers(workers);
+        let result = run_array_in_time(&format!("{ranks} x {workers}"), config, 12, |_| Domino);
         let Err(Error::HandlerPanicked { chunk, panic, .. }) = result else { panic!("no panic") };
         let index = panic.split(' ').next().expect("it says who falls");
         assert_eq!(chunk, format!("Domino[{index}] of array 0"), "one error, from one panic");
@@ -295,9 +292,8 @@ impl Chunk for Writes {
 fn many_messages_that_panic_when_they_are_encoded_end_the_run_once() {
     for workers in [1, 2] {
         for _ in 0..20 {
-            let result = with_timeout(&format!("{workers} workers"), move || {
-                run_array(at_syncs(2, "none").workers(workers).wire_always(true), 12, |_| Writes)
-            });
+            let config = at_syncs(2, "none").workers(workers).wire_always(true);
+            let result = run_array_in_time(&format!("{workers} workers"), config, 12, |_| Writes);
             let Err(Error::Wire { what, why, .. }) = result else { panic!("{result:?}") };
             assert!(what.starts_with("a message to Writes["), "{what}");
             assert_eq!(why, "`Unwritable` panicked when it was encoded: it cannot be written");
@@ -364,9 +360,8 @@ impl Chunk for Waits {
 #[test]
 fn a_failure_is_told_when_it_happens_and_so_is_the_handler_that_the_end_waits_for() {
     keep_warnings();
-    let result = with_timeout("a handler that waits", || {
-        run_array(at_syncs(2, "none").watchdog(Duration::from_millis(40)), 2, |_| Waits)
-    });
+    let config = at_syncs(2, "none").watchdog(Duration::from_millis(40));
+    let result = run_array_in_time("a handler that waits", config, 2, |_| Waits);
     let Err(Error::HandlerPanicked { panic, .. }) = result else { panic!("no panic") };
     assert_eq!(panic, "the first falls");
     with_timeout("a handler of a simulation that waits", || {
@@ -379,10 +374,9 @@ fn a_failure_is_told_when_it_happens_and_so_is_the_handler_that_the_end_waits_fo
 #[test]
 fn a_handler_that_comes_again_after_a_decision_is_told_by_its_kind() {
     keep_warnings();
-    with_timeout("a handler that waits after two decisions", || {
-        run_array(at_syncs(1, "rotate").watchdog(Duration::from_millis(40)), 1, |_| Resumes { left: 3 })
-    })
-    .expect("it was told");
+    let config = at_syncs(1, "rotate").watchdog(Duration::from_millis(40));
+    run_array_in_time("a handler that waits after two decisions", config, 1, |_| Resumes { left: 3 })
+        .expect("it was told");
 }
 
 /// Comes to syncs, and waits in its last `resume` until it is told of.
@@ -414,10 +408,9 @@ impl Chunk for Resumes {
 #[test]
 fn a_rank_without_work_is_not_told_of() {
     keep_warnings();
-    with_timeout("a handler that waits beside a rank without work", || {
-        run_array(at_syncs(2, "none").watchdog(Duration::from_millis(400)), 2, |_| Lingers)
-    })
-    .expect("it was told twice");
+    let config = at_syncs(2, "none").watchdog(Duration::from_millis(400));
+    run_array_in_time("a handler that waits beside a rank without work", config, 2, |_| Lingers)
+        .expect("it was told twice");
     // Another test may listen for less than this one's 0.4 s.
     let idle_s = |line: &String| {
         let (_, rest) = line.split_once("rank 0, worker 0 has run what the runtime does itself for ")?;

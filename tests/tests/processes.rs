@@ -38,6 +38,18 @@ fn run(processes: u32, arguments: &[&str]) -> Option<JobResult> {
     Some(Job::start(situation(processes, arguments)?).wait())
 }
 
+/// The same with a variable.
+fn run_with(processes: u32, arguments: &[&str], (name, value): (&str, &str)) -> Option<JobResult> {
+    let mut command = situation(processes, arguments)?;
+    command.env(name, value);
+    Some(Job::start(command).wait())
+}
+
+/// A launcher that kills the others at once, as MPICH's, says itself which process was lost.
+fn by_launcher(ended: &JobResult) -> bool {
+    ended.stderr.contains("BAD TERMINATION") || ended.stdout.join("\n").contains("BAD TERMINATION")
+}
+
 #[test]
 fn a_killed_process_ends_the_others_within_seconds_and_is_named() {
     for victim in [0, 2] {
@@ -50,11 +62,8 @@ fn a_killed_process_ends_the_others_within_seconds_and_is_named() {
         job.restart_clock();
         let ended = job.wait();
         assert!(!ended.status.success() && ended.took < Duration::from_secs(10), "{ended:?}");
-        // A launcher that kills the others at once, as MPICH's, says itself which process it was.
         let named = format!("rank {victim} is gone: its process was killed, has crashed or has exited");
-        let by_launcher =
-            ended.stderr.contains("BAD TERMINATION") || ended.stdout.join("\n").contains("BAD TERMINATION");
-        assert!(ended.stderr.contains(&named) || by_launcher, "{ended:?}");
+        assert!(ended.stderr.contains(&named) || by_launcher(&ended), "{ended:?}");
         for (rank, &process) in processes.iter().enumerate() {
             assert_eq!(resident_kib(process), 0, "rank {rank} has ended");
         }
@@ -63,9 +72,7 @@ fn a_killed_process_ends_the_others_within_seconds_and_is_named() {
 
 #[test]
 fn a_handler_that_never_returns_does_not_keep_a_job_that_has_failed_from_ending() {
-    let Some(mut command) = situation(2, &["hang"]) else { return };
-    command.env("CARIBOU_WATCHDOG", "1");
-    let ended = Job::start(command).wait();
+    let Some(ended) = run_with(2, &["hang"], ("CARIBOU_WATCHDOG", "1")) else { return };
     assert!(!ended.status.success() && ended.took < Duration::from_secs(30), "{ended:?}");
     let told = "rank 1, worker 0 has run Hangs[1] of array 0 in its handler of `start` for";
     for words in ["the first one falls", told, "ranks that do not answer (1) are given up"] {
@@ -193,8 +200,7 @@ fn a_flow_one_way_does_not_wait_for_an_idle_receiver() {
         let Some(mut command) = situation(2, &["flood", "300", "131072"]) else { return };
         // With so little room Open MPI keeps back the words that free what was sent, until its receiver calls it again.
         command.env("OMPI_MCA_btl_vader_free_list_max", "8");
-        let mut job = Job::start(command);
-        job.limit(Duration::from_secs(30));
+        let job = Job::start(command).limit(Duration::from_secs(30));
         let processes = job.processes(2);
         if let Some(rank) = stopped {
             thread::sleep(Duration::from_millis(50));
@@ -213,9 +219,7 @@ fn long_messages_under_way_do_not_keep_a_run_from_ending() {
     for shared_memory in ["on", "off"] {
         let Some(mut command) = situation(3, &["hurry"]) else { return };
         command.env("CARIBOU_SHARED_MEMORY", shared_memory);
-        let mut job = Job::start(command);
-        job.limit(Duration::from_secs(30));
-        let ended = job.wait();
+        let ended = Job::start(command).limit(Duration::from_secs(30)).wait();
         assert!(ended.status.success(), "shared memory {shared_memory}: {ended:?}");
     }
 }
@@ -225,9 +229,7 @@ fn a_small_dev_shm_is_large_enough() {
     let Some(mut command) = situation_in_a_small_shm(4, &["flood", "1000", "128"]) else { return };
     // MPICH's own needs are larger, unless it takes memory of System V, which has its room elsewhere.
     command.env("UCX_TLS", "sysv,self");
-    let mut job = Job::start(command);
-    job.limit(Duration::from_secs(30));
-    let ended = job.wait();
+    let ended = Job::start(command).limit(Duration::from_secs(30)).wait();
     assert!(ended.status.success() && !ended.stderr.contains("share no memory"), "{ended:?}");
 }
 
@@ -236,9 +238,7 @@ fn without_shared_memory_messages_go_through_mpi_and_the_job_says_so_once() {
     let Some(mut command) = launcher(3) else { return };
     // A file that may not be so long is an error to the program then, and no signal.
     command.args(["sh", "-c", "trap '' XFSZ && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_processes"), "apart"]);
-    let mut job = Job::start(command);
-    job.limit(Duration::from_secs(30));
-    let ended = job.wait();
+    let ended = Job::start(command).limit(Duration::from_secs(30)).wait();
     assert!(ended.status.success(), "{ended:?}");
     assert!(ended.stdout.iter().any(|line| line == "all 1000 messages have come"), "{ended:?}");
     assert_eq!(ended.stderr.matches("3 processes share no memory").count(), 1, "{ended:?}");
@@ -255,9 +255,7 @@ fn a_panic_is_the_error_of_every_process() {
 #[test]
 fn a_run_that_cannot_go_on_says_what_waits_in_every_process() {
     for shared_memory in ["on", "off"] {
-        let Some(mut command) = situation(3, &["stall"]) else { return };
-        command.env("CARIBOU_SHARED_MEMORY", shared_memory);
-        let ended = Job::start(command).wait();
+        let Some(ended) = run_with(3, &["stall"], ("CARIBOU_SHARED_MEMORY", shared_memory)) else { return };
         assert!(!ended.status.success() && ended.took < Duration::from_secs(30), "{ended:?}");
         for chunk in 0..3 {
             let line = format!("Waits[{chunk}] of array 0 keeps 1 message it is not ready for");
@@ -285,9 +283,9 @@ fn a_process_that_ends_in_a_handler_is_missed_by_those_who_take_leave() {
 #[test]
 fn a_message_that_panics_when_it_is_encoded_ends_the_run_on_both_sides() {
     for shared_memory in ["on", "off"] {
-        let Some(mut command) = situation(2, &["unwritable"]) else { return };
-        command.env("CARIBOU_SHARED_MEMORY", shared_memory);
-        let ended = Job::start(command).wait();
+        let Some(ended) = run_with(2, &["unwritable"], ("CARIBOU_SHARED_MEMORY", shared_memory)) else {
+            return;
+        };
         assert!(!ended.status.success() && ended.took < Duration::from_secs(15), "{ended:?}");
         // What two processes say at once may stand in one line.
         let said = "rank 0: a message to Writes[1] of array 0 cannot cross the wire: `Unwritable` panicked when it was encoded: \
@@ -322,9 +320,7 @@ fn processes_with_different_settings_do_not_begin() {
 #[test]
 fn a_process_that_waits_long_for_another_says_so() {
     let Some(command) = situation(2, &["absent"]) else { return };
-    let mut job = Job::start(command);
-    job.limit(Duration::from_secs(30));
-    let ended = job.wait();
+    let ended = Job::start(command).limit(Duration::from_secs(30)).wait();
     assert!(!ended.status.success(), "{ended:?}");
     assert_eq!(ended.stderr.matches("still waiting for the other processes").count(), 1, "{ended:?}");
 }
@@ -333,9 +329,7 @@ fn a_process_that_waits_long_for_another_says_so() {
 fn a_process_that_refuses_to_take_part_ends_the_job() {
     for who in ["one", "all"] {
         let Some(command) = situation(3, &["refuse", who]) else { return };
-        let mut job = Job::start(command);
-        job.limit(Duration::from_secs(30));
-        let ended = job.wait();
+        let ended = Job::start(command).limit(Duration::from_secs(30)).wait();
         assert_eq!(ended.status.code(), Some(3), "{who}: {ended:?}");
         assert_eq!(ended.stderr.matches("it has other plans").count(), 1, "{who}: {ended:?}");
     }
@@ -359,9 +353,9 @@ fn one_hosts_clocks_are_one() {
 fn a_pool_of_processes_gives_each_the_serial_result() {
     let cases = [(1, "on"), (2, "on"), (3, "on"), (1, "off"), (2, "off"), (3, "off")];
     side_by_side(cases, |(processes, shared_memory)| {
-        let Some(mut command) = situation(processes, &["pools"]) else { return };
-        command.env("CARIBOU_SHARED_MEMORY", shared_memory);
-        let ended = Job::start(command).wait();
+        let Some(ended) = run_with(processes, &["pools"], ("CARIBOU_SHARED_MEMORY", shared_memory)) else {
+            return;
+        };
         assert!(ended.status.success(), "{ended:?}");
         let agree = ended.stdout.iter().filter(|line| line.contains("all pools agree")).count();
         assert_eq!(agree as u32, processes, "{ended:?}");
@@ -386,9 +380,7 @@ fn a_killed_process_ends_a_pool_with_its_name() {
     signal("KILL", processes[1]);
     job.restart_clock();
     let ended = job.wait();
-    let by_launcher =
-        ended.stderr.contains("BAD TERMINATION") || ended.stdout.join("\n").contains("BAD TERMINATION");
-    assert!(ended.stderr.contains("rank 1 is gone") || by_launcher, "{ended:?}");
+    assert!(ended.stderr.contains("rank 1 is gone") || by_launcher(&ended), "{ended:?}");
     assert!(!ended.status.success() && ended.took < Duration::from_secs(10), "{ended:?}");
 }
 

@@ -110,9 +110,8 @@ impl Chunk for Queens {
 #[test]
 fn eight_queens_stand_in_92_ways() {
     let program = |config| {
-        let report =
-            run_array_with(config, vec![1], Placement::Hash, |_| Queens { placed: Vec::new(), found: 0 })?;
-        report.value::<u64>()
+        run_array_with(config, vec![1], Placement::Hash, |_| Queens { placed: Vec::new(), found: 0 })?
+            .value::<u64>()
     };
     assert_eq!(given(program, 100), 92);
 }
@@ -207,16 +206,9 @@ impl Chunk for Interval {
 #[test]
 fn an_integral_is_the_same_to_the_last_bit() {
     let program = |config| {
-        let report = caribou::run(config, |setup| {
-            let ends = (-1.0, 1.0);
-            setup.array_with(vec![1], Placement::Hash, move |_| Interval {
-                ends,
-                tolerance: 1e-6,
-                answers: Vec::new(),
-                reply: ReplyTo::run(),
-            });
-        })?;
-        report.value::<(u64, f64)>()
+        let (ends, tolerance) = ((-1.0, 1.0), 1e-6);
+        let make = move |_| Interval { ends, tolerance, answers: Vec::new(), reply: ReplyTo::run() };
+        run_array_with(config, vec![1], Placement::Hash, make)?.value::<(u64, f64)>()
     };
     let (root, integral) = given(program, 100);
     let width = 1e-3f64.sqrt();
@@ -345,11 +337,8 @@ impl Chunk for Sleeper {
 fn what_a_chunk_sends_itself_for_later_follows_it_and_comes_once() {
     let program = |config: Config| {
         let one_clock = !matches!(config.launch(), Launch::Together { .. });
-        let report = run_array(config.lb("rotate")?, SLEEPERS, move |_| Sleeper {
-            round: 0,
-            heard: BTreeSet::new(),
-            one_clock,
-        })?;
+        let make = move |_| Sleeper { round: 0, heard: BTreeSet::new(), one_clock };
+        let report = run_array(config.lb("rotate")?, SLEEPERS, make)?;
         assert_eq!(report.undelivered.messages, 0, "what is not due is dropped by exit");
         report.value::<Vec<u64>>()
     };
@@ -408,10 +397,7 @@ impl Chunk for Snoozer {
 
 #[test]
 fn quiescence_waits_for_what_is_not_due_yet() {
-    let program = |config| {
-        let report = run_array(config, 4, |_| Snoozer { rung: 0 })?;
-        report.value::<Vec<u64>>()
-    };
+    let program = |config| run_array(config, 4, |_| Snoozer { rung: 0 })?.value::<Vec<u64>>();
     assert_eq!(given(program, 100), [4 * SNOOZES]);
 }
 
@@ -453,8 +439,8 @@ impl Chunk for Shelf {
 #[test]
 fn a_scan_numbers_things_through_and_a_gather_brings_them_out() {
     let program = |config: Config| {
-        let report = run_array_with(config.lb("rotate")?, 9, Placement::Hash, |_| Shelf { step: 0 })?;
-        report.gathered::<u32, (u64, String)>()
+        run_array_with(config.lb("rotate")?, 9, Placement::Hash, |_| Shelf { step: 0 })?
+            .gathered::<u32, (u64, String)>()
     };
     let shelves = given(program, 100);
     let expected = [(0, 0), (2, 0), (4, 2), (6, 6), (8, 12)];
@@ -619,9 +605,8 @@ impl Chunk for Hill {
 #[test]
 fn a_type_of_ones_own_is_reduced_while_its_chunks_migrate() {
     let program = |config: Config| {
-        let report =
-            run_array_with(config.lb("rotate")?, HILLS, Placement::Hash, |_| Hill { round: 0, syncs: true })?;
-        report.combined::<Survey>()
+        run_array_with(config.lb("rotate")?, HILLS, Placement::Hash, |_| Hill { round: 0, syncs: true })?
+            .combined::<Survey>()
     };
     assert_eq!(given(program, 100), Hill::expected(LAST_TAG));
 }
@@ -819,11 +804,9 @@ fn digest() -> u64 {
 fn rows_and_columns_of_a_matrix_reduce_while_its_blocks_migrate() {
     for numbers in [false, true] {
         let program = move |config: Config| {
-            let report = caribou::run(config.lb("rotate")?, |setup| {
-                let block = move |index| MatrixBlock::new(index, numbers);
-                setup.array_with([BLOCKS, BLOCKS], Placement::Hash, block);
-            })?;
-            report.value::<Vec<u64>>()
+            let block = move |index| MatrixBlock::new(index, numbers);
+            run_array_with(config.lb("rotate")?, [BLOCKS, BLOCKS], Placement::Hash, block)?
+                .value::<Vec<u64>>()
         };
         assert_eq!(given(program, 100), [digest()]);
     }
@@ -1297,12 +1280,12 @@ fn tiles_of_any_grid_hear_each_neighbour_on_its_side() {
     ];
     for (grid, pairs) in grids {
         let program = move |config: Config| {
-            let report = run_array(config.lb("rotate")?, grid, move |index| Tile {
+            run_array(config.lb("rotate")?, grid, move |index| Tile {
                 grid,
                 halos: Halos::of(grid.neighbours(index)),
                 heard: 0,
-            })?;
-            report.value::<Vec<u64>>()
+            })?
+            .value::<Vec<u64>>()
         };
         assert_eq!(given(program, 10), [GREETINGS * pairs], "{grid:?}");
     }
@@ -1352,8 +1335,8 @@ impl Chunk for Page {
 #[test]
 fn checksums_go_around_in_scans_and_in_sections() {
     let program = |config: Config| {
-        let report = run_array_with(config, PAGES, Placement::Hash, |_| Page { before: None })?;
-        report.gathered::<u32, (u64, u64)>()
+        run_array_with(config, PAGES, Placement::Hash, |_| Page { before: None })?
+            .gathered::<u32, (u64, u64)>()
     };
     let sum = |pages: &mut dyn Iterator<Item = u32>| pages.map(Page::checksum).fold(0, u64::wrapping_add);
     let expected = (0..PAGES).map(|page| (page, (sum(&mut (0..page)), sum(&mut Page::half(page)))));

@@ -30,8 +30,8 @@ use std::time::Duration;
 use caribou::config::Period;
 use caribou::lb::ARRAYS;
 use caribou::lb::balancer::{Balancer, Decision};
-use caribou::{Chunk, Config, Ctx, Reducer, Report, Target, Values};
-use caribou_tests::{Seeds, run_array, simulated};
+use caribou::{Chunk, Config, Ctx, Error, Reducer, Report, Target, Values};
+use caribou_tests::{Seeds, run_array, run_array_with_service, simulated};
 use serde::{Deserialize, Serialize};
 
 const CHUNKS: u32 = 12;
@@ -307,7 +307,11 @@ enum Balance {
     InWindows,
 }
 
-fn simulate(seed: u64, balance: Balance) -> Result<(Totals, u64), caribou::Error> {
+fn run_nodes(config: Config, ledger: Ledger, nowait: bool, declares: bool) -> Result<Report, Error> {
+    run_array_with_service(config, ledger, CHUNKS, move |_| Node::new(0, false, nowait, declares))
+}
+
+fn simulate(seed: u64, balance: Balance) -> Result<(Totals, u64), Error> {
     let ledger = Ledger::default();
     let strategies = ["random", "rotate", "greedy", "refine,tolerance=0.01", "none"];
     let strategy = (seed / 5 % 5) as usize;
@@ -323,11 +327,7 @@ fn simulate(seed: u64, balance: Balance) -> Result<(Totals, u64), caribou::Error
         .mail_limit([u64::MAX, 1, 500, 3000][(seed / 3 % 4) as usize])
         .wire_always(seed % 2 == 1);
     let nowait = seed / 25 % 2 == 1;
-    let service = ledger.clone();
-    let report = caribou::run(config, move |setup| {
-        setup.service(service.clone());
-        setup.array(CHUNKS, move |_| Node::new(0, false, nowait, true));
-    })?;
+    let report = run_nodes(config, ledger.clone(), nowait, true)?;
     assert_eq!(report.undelivered.messages, 0, "{}", report.undelivered);
     let at_syncs = balance == Balance::AtSyncs;
     if at_syncs && strategies[strategy] != "none" && !nowait {
@@ -374,11 +374,8 @@ fn check(balance: Balance) -> u64 {
 
 /// Chunks moved by the default strategy among chunks that declare no load.
 fn moved(seed: u64) -> u64 {
-    let report = caribou::run(simulated(seed).ranks(3).period(PERIOD), |setup| {
-        setup.service(Ledger::default());
-        setup.array(CHUNKS, |_| Node::new(0, false, false, false));
-    });
-    report.expect("it ends").sync_totals.moved
+    let config = simulated(seed).ranks(3).period(PERIOD);
+    run_nodes(config, Ledger::default(), false, false).expect("it ends").sync_totals.moved
 }
 
 #[test]
@@ -392,11 +389,7 @@ fn chunks_that_declare_no_load_are_unequal_and_balanced() {
 fn the_same_seed_gives_the_same_run() {
     let report = |seed| {
         let config = simulated(seed).ranks(3).lb("random").expect("known").period(PERIOD);
-        caribou::run(config, |setup| {
-            setup.service(Ledger::default());
-            setup.array(CHUNKS, |_| Node::new(0, false, false, true));
-        })
-        .expect("it ends")
+        run_nodes(config, Ledger::default(), false, true).expect("it ends")
     };
     assert_eq!(report(7).messages, report(7).messages);
     assert_eq!(report(7).run.wall_ns, report(7).run.wall_ns);
@@ -419,12 +412,8 @@ fn the_reports_of_a_run_lead_to_the_same_decisions_when_they_are_replayed() {
         (0..).zip(["refine,tolerance=0.01", "refine-paper", "greedy-refine", "greedy", "rotate"])
     {
         for declared in [false, true] {
-            let config = simulated(seed).ranks(3).lb(spec).expect("listed").period(1);
-            let report = caribou::run(config.lb_reports(true), |setup| {
-                setup.service(Ledger::default());
-                setup.array(CHUNKS, move |_| Node::new(0, false, false, declared));
-            })
-            .expect("it ends");
+            let config = simulated(seed).ranks(3).lb(spec).expect("listed").period(1).lb_reports(true);
+            let report = run_nodes(config, Ledger::default(), false, declared).expect("it ends");
             let decisions = replayed(spec, &report);
             assert!(decisions.len() > 2, "{spec}: {decisions:?}");
             for (sync, again) in report.syncs.iter().zip(&decisions) {

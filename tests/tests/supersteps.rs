@@ -165,6 +165,11 @@ fn check(bar: Bar, config: &Config) -> SuperstepOutcome<Bar> {
     outcome
 }
 
+/// The error that ends a run.
+fn error_of(config: &Config, program: impl Supersteps) -> String {
+    caribou::supersteps(config, program).map(|_| ()).expect_err("it is refused").to_string()
+}
+
 #[test]
 fn any_division_at_any_step_gives_the_same_result_by_any_seed() {
     let (mut moved, mut dropped) = (0, 0);
@@ -476,8 +481,7 @@ fn a_fault_of_the_program_is_told_by_what_it_was_called_for() {
     ] {
         for config in [Config::default().simulate(1), Config::default()] {
             ASKED.store(0, Ordering::Relaxed);
-            let outcome = caribou::supersteps(&config.ranks(2).lb("equal").expect("ours"), Faulty(fault));
-            let error = outcome.map(|_| ()).expect_err(fault).to_string();
+            let error = error_of(&config.ranks(2).lb("equal").expect("ours"), Faulty(fault));
             assert!(error.contains(expected), "{fault}: {error}");
         }
     }
@@ -485,10 +489,7 @@ fn a_fault_of_the_program_is_told_by_what_it_was_called_for() {
 
 #[test]
 fn edges_of_some_units_and_units_beyond_memory_are_refused() {
-    let refused = |units| {
-        let outcome = caribou::supersteps(&Config::default().ranks(2), Ragged(units)).map(|_| ());
-        outcome.expect_err("it is refused").to_string()
-    };
+    let refused = |units| error_of(&Config::default().ranks(2), Ragged(units));
     let error = refused(12);
     assert!(error.contains("expected all to have one or none"), "{error}");
     let error = refused(u64::MAX);
@@ -522,8 +523,7 @@ fn all_begin_with_the_division_that_the_policy_said_once() {
 fn a_wrong_answer_ends_a_run_of_one_worker_too() {
     let bar = Bar { cells: 10, steps: 100, heavy: false, exchange: Exchange::Direct };
     let wrong = Wrong(Division { units: vec![3], copies: 1 });
-    let error = caribou::supersteps(&Config::default().ranks(1).superstep_strategy(wrong), bar);
-    let error = error.map(|_| ()).expect_err("units are missing").to_string();
+    let error = error_of(&Config::default().ranks(1).superstep_strategy(wrong), bar);
     assert!(error.contains("the policy `wrong` answered shares of 3 units, and there are 10"), "{error}");
 }
 
@@ -565,7 +565,7 @@ fn a_policy_that_loses_units_ends_the_run_with_what_was_wrong() {
         (vec![5, 5], 3, "after step 3 the policy `wrong` answered 3 copies, expected a number from 1 to 2"),
     ] {
         let config = Config::default().ranks(2).superstep_strategy(Wrong(Division { units, copies }));
-        let error = caribou::supersteps(&config, bar).map(|_| ()).expect_err("it is refused").to_string();
+        let error = error_of(&config, bar);
         assert!(error.contains(why), "{error}");
     }
 }

@@ -11,7 +11,7 @@ use caribou::lb::{Assignment, Rank, Snapshot, Strategy};
 use caribou::report::SyncReport;
 use caribou::trace::{Part, What};
 use caribou::{Chunk, Config, Ctx, Error, Load, Report};
-use caribou_tests::{run_array, with_timeout};
+use caribou_tests::{run_array, run_array_in_time, run_array_with_service, with_timeout};
 use serde::{Deserialize, Serialize};
 
 use super::traces::recorded;
@@ -168,12 +168,8 @@ impl Chunk for Busy {
 fn run(config: &Config, second: Second, end: End, chunks: u32, scene: &Scene) -> Result<Report, Error> {
     let (given, lent) = (scene.clone(), scene.clone());
     let config = config.clone().strategy(Slow(given, second, AtomicU32::default()));
-    with_timeout(&format!("{second:?}, {end:?}"), move || {
-        caribou::run(config, move |setup| {
-            setup.service(lent.clone());
-            setup.array(chunks, move |_| Busy { syncs: 0, end, waits: second == Second::Rests });
-        })
-    })
+    let make = move |_| Busy { syncs: 0, end, waits: second == Second::Rests };
+    with_timeout(&format!("{second:?}, {end:?}"), move || run_array_with_service(config, lent, chunks, make))
 }
 
 fn shapes() -> [(u32, Config); 4] {
@@ -276,10 +272,7 @@ fn whichever_worker_has_asked_is_woken_by_the_answer() {
     let config = Config::default().ranks(1).workers(2);
     let slow = Slow(Scene::default(), Second::Rests, AtomicU32::default());
     let report = with_timeout("worker 1 asks", || {
-        caribou::run(config.strategy(slow), |setup| {
-            setup.service(Arc::new(Barrier::new(2)));
-            setup.array(2, |_| Twin(0));
-        })
+        run_array_with_service(config.strategy(slow), Arc::new(Barrier::new(2)), 2, |_| Twin(0))
     });
     assert_eq!(report.expect("it ends").syncs.len(), 2);
 }
@@ -352,8 +345,9 @@ impl Strategy for Thorough {
 fn asked_at(config: Config, ms: [[u64; 2]; 2], syncs: u64) -> Vec<bool> {
     let count = Arc::new(AtomicU32::default());
     let config = config.ranks(2).period(20).measure(false).strategy(Thorough(count.clone()));
-    let report = with_timeout("a thorough strategy", move || {
-        run_array(config, 4, move |index: u32| Weight { ms: ms.as_flattened()[index as usize], syncs })
+    let report = run_array_in_time("a thorough strategy", config, 4, move |index: u32| Weight {
+        ms: ms.as_flattened()[index as usize],
+        syncs,
     });
     let syncs = report.expect("it ends").syncs;
     let asked: Vec<bool> = syncs.iter().map(SyncReport::was_asked).collect();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use caribou::config::Period;
 use caribou::report::Undelivered;
 use caribou::{Chunk, Config, Ctx, Error, Placement, Reducer, Report, Target};
-use caribou_tests::{run_array, run_array_with, with_timeout};
+use caribou_tests::{run_array, run_array_in_time, run_array_with, with_timeout};
 use serde::{Deserialize, Serialize};
 
 /// The end of a run.
@@ -89,9 +89,8 @@ fn flood(ranks: u32, workers: u32, ends: u32, ending: Ending, messages: u32, pau
     let what =
         format!("{ranks} ranks x {workers} workers, chunk {ends}, {ending:?} after {messages} messages");
     let config = Config::default().ranks(ranks).workers(workers);
-    let result = with_timeout(&what, move || {
-        run_array(config, CHUNKS, move |_| Flooder { ends, ending, messages, pause_ms })
-    });
+    let result =
+        run_array_in_time(&what, config, CHUNKS, move |_| Flooder { ends, ending, messages, pause_ms });
     match (ending, result) {
         (Ending::Exit, Ok(report)) => assert_eq!(report.undelivered.messages, 0, "{what}: all are under way"),
         (Ending::Fail, Err(Error::Program { chunk, why, .. })) => {
@@ -177,18 +176,22 @@ impl Chunk for Giver {
     }
 }
 
+/// Threads, and simulations of so many seeds.
+fn configs(seeds: u64) -> impl Iterator<Item = Config> {
+    let threads = [(1, 1), (3, 1), (1, 3), (2, 2)]
+        .map(|(ranks, workers)| Config::default().ranks(ranks).workers(workers).wire_always(ranks == 3));
+    threads.into_iter().chain((0..seeds).map(|seed| Config::default().ranks(3).simulate(seed)))
+}
+
 fn given(config: &Config, gives: Gives) -> Report {
     let (config, what) = (config.clone(), format!("{gives:?}: {config:?}"));
-    let run = move || run_array(config, CHUNKS, move |_| Giver { gives, heard: Vec::new() });
-    with_timeout(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"))
+    run_array_in_time(&what, config, CHUNKS, move |_| Giver { gives, heard: Vec::new() })
+        .unwrap_or_else(|error| panic!("{what}: {error}"))
 }
 
 #[test]
 fn a_value_comes_out_of_every_kind_of_run() {
-    let threads = [(1, 1), (3, 1), (1, 3), (2, 2)]
-        .map(|(ranks, workers)| Config::default().ranks(ranks).workers(workers).wire_always(ranks == 3));
-    let simulated = (0..50).map(|seed| Config::default().ranks(3).simulate(seed));
-    for config in threads.into_iter().chain(simulated) {
+    for config in configs(50) {
         assert_eq!(given(&config, Gives::One).value::<Vec<u32>>(), Ok((0..CHUNKS).collect()));
         let sums = given(&config, Gives::Reduction).value::<Vec<i64>>();
         assert_eq!(sums, Ok(vec![66, -i64::from(CHUNKS)]));
@@ -202,12 +205,8 @@ fn a_value_that_nobody_gave_or_of_another_type_is_an_error() {
     let said = |result: Result<u64, Error>| result.expect_err("there is no such value").to_string();
     let report = given(&Config::default().ranks(2), Gives::Reduction);
     assert_eq!(said(report.value()), "the value of the run: it is `Vec<i64>`, not `u64`");
-    let none = run_array(Config::default(), CHUNKS, |_| Flooder {
-        ends: 0,
-        ending: Ending::Exit,
-        messages: 0,
-        pause_ms: 0,
-    });
+    let exits = |_| Flooder { ends: 0, ending: Ending::Exit, messages: 0, pause_ms: 0 };
+    let none = run_array(Config::default(), CHUNKS, exits);
     assert_eq!(
         said(none.and_then(|report| report.value())),
         "the value of the run: no chunk gave one: see Ctx::exit_with and Target::Exit"
@@ -271,18 +270,10 @@ impl Chunk for Tree {
 
 #[test]
 fn a_message_at_quiescence_comes_when_all_else_is_done() {
-    let threads = [(1, 1), (3, 1), (1, 3), (2, 2)]
-        .map(|(ranks, workers)| Config::default().ranks(ranks).workers(workers).wire_always(ranks == 3));
-    let simulated = (0..100).map(|seed| Config::default().ranks(3).simulate(seed));
-    for config in threads.into_iter().chain(simulated) {
+    for config in configs(100) {
         let what = format!("{config:?}");
-        let run = move || {
-            run_array_with(config, vec![1], Placement::Hash, |_: u32| Tree {
-                depth: 5,
-                leaves: 0,
-                counts: Vec::new(),
-            })
-        };
+        let root = |_: u32| Tree { depth: 5, leaves: 0, counts: Vec::new() };
+        let run = move || run_array_with(config, vec![1], Placement::Hash, root);
         let report = with_timeout(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(report.value::<Vec<u64>>(), Ok(vec![32, 64]), "{what}");
         assert_eq!(report.undelivered.messages, 0, "{what}");
@@ -334,8 +325,8 @@ fn quiescence_comes_as_often_as_a_program_asks() {
     let simulated = [Config::default().ranks(3).simulate(1)];
     for config in threads.into_iter().chain(in_windows).chain(simulated) {
         let what = format!("{config:?}");
-        let run = move || run_array(config, CHUNKS, |_| Rounds { heard: 0 });
-        let report = with_timeout(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let report = run_array_in_time(&what, config, CHUNKS, |_| Rounds { heard: 0 })
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(report.value::<u32>(), Ok(ROUNDS), "{what}");
         assert_eq!(report.messages, u64::from(CHUNKS + ROUNDS * CHUNKS + ROUNDS + 1), "{what}");
     }
@@ -458,7 +449,7 @@ impl Chunk for Careless {
 
 fn undelivered(config: Config, loss: Loss, hops: u32) -> Undelivered {
     let what = format!("{loss:?}: {config:?}");
-    let report = with_timeout(&what, move || run_array(config, CHUNKS, move |_| Careless { loss, hops }));
+    let report = run_array_in_time(&what, config, CHUNKS, move |_| Careless { loss, hops });
     report.unwrap_or_else(|error| panic!("{what}: {error}")).undelivered
 }
 

@@ -1,7 +1,7 @@
 //! Loads and sizes at the end of their range add up to the most there is, and harm no run.
 
 use caribou::{Chunk, Config, Ctx, Load, Reducer, Target};
-use caribou_tests::{run_array, with_timeout};
+use caribou_tests::run_array_in_time;
 use serde::{Deserialize, Serialize};
 
 const SYNCS: u32 = 4;
@@ -65,9 +65,7 @@ fn the_largest_loads_and_sizes_end_no_run() {
             for config in [Config::default().ranks(3), Config::default().ranks(3).simulate(5)] {
                 let what = format!("{extreme:?} under {lb}");
                 let config = config.period(1).lb(lb).unwrap_or_else(|error| panic!("{error}"));
-                let result = with_timeout(&what, move || {
-                    run_array(config, CHUNKS, move |_| Heavy { extreme, syncs: 0 })
-                });
+                let result = run_array_in_time(&what, config, CHUNKS, move |_| Heavy { extreme, syncs: 0 });
                 let report = result.unwrap_or_else(|error| panic!("{what}: {error}"));
                 assert_eq!(report.value::<Vec<u64>>(), Ok(vec![CHUNKS.into()]), "{what}");
             }

@@ -2,7 +2,7 @@
 //! for them, and also if both migrate meanwhile.
 
 use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
-use caribou_tests::{run_array, with_timeout};
+use caribou_tests::{run_array, run_array_in_time};
 use serde::{Deserialize, Serialize};
 
 const CHUNKS: u32 = 7;
@@ -82,8 +82,10 @@ fn messages_of_a_pair_keep_their_order() {
             let config = Config::default().ranks(ranks).workers(workers).period(2).wire_always(wire);
             let config = config.lb(lb).expect("it is in the table");
             let what = format!("{config:?}");
-            let report = with_timeout(&what, move || {
-                run_array(config, CHUNKS, |_| Correspondent { step: 0, heard: 0, next: [0; CHUNKS as usize] })
+            let report = run_array_in_time(&what, config, CHUNKS, |_| Correspondent {
+                step: 0,
+                heard: 0,
+                next: [0; CHUNKS as usize],
             });
             report.unwrap_or_else(|error| panic!("{what}: {error}"));
         }

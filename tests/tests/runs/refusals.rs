@@ -8,21 +8,13 @@ use caribou::lb::pool::PoolStrategy;
 use caribou::lb::{Assignment, Rank, Snapshot, Strategy};
 use caribou::lb::{Entry, POOLS, Parameter};
 use caribou::{Chunk, Combine, Config, Ctx, Error, Reducer, Report, Section, Setup, Target, Values};
-use caribou_tests::with_timeout;
+use caribou_tests::{at_syncs, run_array_in_time, with_timeout};
 use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-fn run(
-    what: &str,
-    config: Config,
-    setup: impl Fn(&mut Setup) + Send + Sync + 'static,
-) -> Result<Report, Error> {
-    with_timeout(what, move || caribou::run(config, setup))
-}
-
 fn config(ranks: u32) -> Config {
-    Config::default().ranks(ranks).period(20).lb("rotate").expect("it is in the table")
+    at_syncs(ranks, "rotate")
 }
 
 /// The oddity of the last chunk's contribution.
@@ -74,9 +66,7 @@ fn contributions_that_do_not_agree_are_refused() {
     for oddity in [Tag, Reducer, Target, Length, Type, BitsOfFloats] {
         for ranks in [1, 3] {
             let what = format!("{oddity:?} on {ranks} ranks");
-            let result = run(&what, config(ranks), move |setup| {
-                setup.array(6, move |_| Voter(oddity));
-            });
+            let result = run_array_in_time(&what, config(ranks), 6, move |_| Voter(oddity));
             let Err(Error::Reduction { array, why, .. }) = &result else { panic!("{what}: {result:?}") };
             assert_eq!(array, "array 0 `Voter`", "{what}");
             assert!(why.starts_with("reduction 0"), "{what}: {why}");
@@ -147,9 +137,8 @@ fn values_that_do_not_combine_end_the_run_with_their_type_and_tag() {
     ] {
         for (ranks, wire) in [(1, false), (1, true), (3, false), (3, true)] {
             let what = format!("{trouble:?} on {ranks} ranks, wire {wire}");
-            let result = run(&what, config(ranks).wire_always(wire), move |setup| {
-                setup.array(6, move |_| Party(trouble));
-            });
+            let result =
+                run_array_in_time(&what, config(ranks).wire_always(wire), 6, move |_| Party(trouble));
             let Err(Error::Reduction { array, why, .. }) = &result else { panic!("{what}: {result:?}") };
             assert_eq!(array, "array 0 `Party`", "{what}");
             assert!(why.starts_with("reduction 0: ") && why.contains(said), "{what}: {why}");
@@ -161,9 +150,7 @@ fn values_that_do_not_combine_end_the_run_with_their_type_and_tag() {
 
 #[test]
 fn values_of_ones_own_are_not_scanned() {
-    let result = run("a scan", config(2), |setup| {
-        setup.array(6, |_| Party(Trouble::Scan));
-    });
+    let result = run_array_in_time("a scan", config(2), 6, |_| Party(Trouble::Scan));
     let Err(Error::HandlerPanicked { panic, .. }) = &result else { panic!("{result:?}") };
     assert!(panic.contains("have no scan"), "{panic}");
 }
@@ -213,9 +200,7 @@ fn contributions_to_a_section_that_do_not_fit_are_refused() {
     ] {
         for (ranks, wire) in [(1, false), (3, false), (3, true)] {
             let what = format!("{slip:?} on {ranks} ranks, wire {wire}");
-            let result = run(&what, config(ranks).wire_always(wire), move |setup| {
-                setup.array(6, move |_| Clerk(slip));
-            });
+            let result = run_array_in_time(&what, config(ranks).wire_always(wire), 6, move |_| Clerk(slip));
             match &result {
                 Err(Error::HandlerPanicked { chunk, panic: why, .. }) => {
                     assert!(chunk.starts_with("Clerk[5]") && why == said, "{what}: {why}");
@@ -318,8 +303,8 @@ impl Chunk for Parcel {
 /// Only the second chunk, on the last rank, has the fault: the first rank has to hear of it.
 fn send_parcels(fault: Fault, ranks: u32, wire: bool) -> Result<Report, Error> {
     let config = config(ranks).wire_always(wire);
-    run(&format!("{fault:?}, wire {wire}"), config, move |setup| {
-        setup.array(2, move |index| Parcel(Faulty(if index == 1 { fault } else { Fault::Nowhere })));
+    run_array_in_time(&format!("{fault:?}, wire {wire}"), config, 2, move |index| {
+        Parcel(Faulty(if index == 1 { fault } else { Fault::Nowhere }))
     })
 }
 
@@ -404,9 +389,7 @@ impl Chunk for Patient {
 #[test]
 fn a_message_at_quiescence_that_panics_when_it_is_encoded_is_named_by_its_receiver() {
     // Encoded when it is sent, and again to leave.
-    let result = run("brittle", config(2).wire_always(true), |setup| {
-        setup.array(2, |_| Patient);
-    });
+    let result = run_array_in_time("brittle", config(2).wire_always(true), 2, |_| Patient);
     let error = result.expect_err("it breaks").to_string();
     let said = "a message to Patient[0] of array 0 cannot cross the wire: `Brittle` panicked when it was encoded: it breaks";
     assert!(error.ends_with(said), "{error}");
@@ -444,9 +427,7 @@ fn what_cannot_be_said_to_many_ends_the_run_with_an_error_that_names_it() {
     ];
     for ((to_some, what), (panics, said)) in ways.into_iter().flat_map(|way| faults.map(|fault| (way, fault)))
     {
-        let result = run(what, config(1), move |setup| {
-            setup.array(1, move |_| Herald { to_some, panics });
-        });
+        let result = run_array_in_time(what, config(1), 1, move |_| Herald { to_some, panics });
         let Err(Error::Program { chunk, why, .. }) = &result else { panic!("{what}: {result:?}") };
         assert_eq!(chunk, "Herald[0] of array 0");
         assert_eq!(*why, format!("{what} cannot cross the wire: {said}"));
@@ -525,7 +506,8 @@ impl Chunk for Stranger {
 /// first differs.
 fn set_up_differently(what: &str, ranks: u32, words: &[&str], setup: fn(&mut Setup, u32)) {
     let calls = Arc::new(AtomicU32::new(0));
-    let result = run(what, config(ranks), move |described| setup(described, calls.fetch_add(1, SeqCst)));
+    let setup = move |described: &mut Setup| setup(described, calls.fetch_add(1, SeqCst));
+    let result = with_timeout(what, move || caribou::run(config(ranks), setup));
     let Err(Error::SetupDiffers { rank, what: why }) = result else { panic!("{what}: {result:?}") };
     assert!((1..ranks).contains(&rank.0), "{what}: rank {rank}");
     assert!(words.contains(&why.as_str()), "{what}: {why}");
@@ -632,9 +614,7 @@ fn an_index_that_is_in_use_is_refused() {
     for ((ranks, workers), twin) in
         configs.into_iter().flat_map(|config| [(config, Twin::Own), (config, Twin::Others)])
     {
-        let result = run("a twin", config(ranks).workers(workers), move |setup| {
-            setup.array(4, move |_| twin);
-        });
+        let result = run_array_in_time("a twin", config(ranks).workers(workers), 4, move |_| twin);
         let last = Rank(ranks - 1);
         let twin = Error::IndexInUse { chunk: "Twin[3] of array 0".into(), rank: last, by: Rank(0) };
         assert_eq!(result.expect_err("there are two"), twin, "{ranks} ranks x {workers} workers");
@@ -647,7 +627,7 @@ fn an_index_that_is_in_use_is_refused() {
 #[test]
 fn an_index_that_is_twice_in_an_extent_is_refused() {
     for config in [config(1), config(3), config(2).simulate(7)] {
-        let result = run("twice", config, |setup| {
+        let result = caribou::run(config, |setup| {
             setup.array(2, |_| Member);
             setup.array(vec![4, 7, 9, 7], |_| Member);
         });
@@ -715,8 +695,8 @@ fn a_strategy_that_fails_is_named_and_no_chunk_is_blamed() {
         (Mistake::Panic, "it panicked: no idea"),
     ] {
         for config in [config(2), config(2).simulate(3)] {
-            let result = run(&format!("{mistake:?}"), config.strategy(mistake), |setup| {
-                setup.array(4, |index| Syncer(index == 0));
+            let result = run_array_in_time(&format!("{mistake:?}"), config.strategy(mistake), 4, |index| {
+                Syncer(index == 0)
             });
             let error = Error::StrategyFailed { strategy: "mine".into(), sync: 0, why: what.into() };
             assert_eq!(result.expect_err("the strategy fails"), error);
@@ -736,9 +716,10 @@ fn a_strategy_of_ones_own_is_selected_by_name_and_listed() {
         },
     };
     let offered = || Config::default().ranks(2).period(20).register_strategy(MINE);
-    let result = run("mine", offered().lb("mine,length=0").expect("it is registered"), |setup| {
-        setup.array(4, |_| Syncer(false));
-    });
+    let result =
+        run_array_in_time("mine", offered().lb("mine,length=0").expect("it is registered"), 4, |_| {
+            Syncer(false)
+        });
     let Err(Error::StrategyFailed { why, .. }) = &result else { panic!("{result:?}") };
     assert!(why.contains("3 chunks of 4"), "{why}");
     let said = |spec| offered().lb(spec).map(|_| ()).expect_err("it is no strategy").to_string();
@@ -761,7 +742,7 @@ fn a_policy_of_ones_own_for_pools_is_selected_by_name() {
 #[test]
 fn settings_that_cannot_be_kept_are_refused_before_anything_starts() {
     let too_many = caribou::machine::vcpus().len() as u32 + 1;
-    let result = run("pinning", config(too_many).pin(Pin::On), |_| panic!("nothing is set up"));
+    let result = caribou::run(config(too_many).pin(Pin::On), |_| panic!("nothing is set up"));
     let Err(Error::Config { setting, why }) = result else { panic!("{result:?}") };
     assert!(setting == "CARIBOU_PIN" && why.contains("vCPUs"), "{setting}: {why}");
     let pairs = [("CARIBOU_LP", "CARIBOU_LB?"), ("CARIBOU_RANKS", "whole number"), ("CARIBOU_LB", "refine")];

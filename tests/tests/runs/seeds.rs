@@ -1,7 +1,7 @@
 //! Seeds that a program makes up: messages to chunks that cannot exist wait and are told, and no chunk gets such an index.
 
 use caribou::{Chunk, Config, Ctx, Error, Index, Reducer, Report, Section, Seed, Target, Values};
-use caribou_tests::{run_array, with_timeout};
+use caribou_tests::{run_array, run_array_in_time};
 use serde::{Deserialize, Serialize};
 
 /// The index of a chunk that rank `rank` started, the `number`th.
@@ -63,7 +63,7 @@ fn configs() -> impl Iterator<Item = (String, Config)> {
 }
 
 fn run(what: &str, config: Config, deed: Deed, seed: Seed) -> Result<Report, Error> {
-    with_timeout(what, move || run_array(config, 1, move |_: Seed| Forger { deed, seed }))
+    run_array_in_time(what, config, 1, move |_: Seed| Forger { deed, seed })
 }
 
 /// Indices of chunks that no rank has started, most of them of ranks that are not there.

@@ -14,7 +14,7 @@ use caribou::checkpoint::{Settings, list};
 use caribou::config::{Cloud, Spot};
 use caribou::supersteps::{Job, Parts, Supersteps, Then};
 use caribou::{Chunk, Config, Ctx, Error, Reducer, Target};
-use caribou_tests::{scratch, with_timeout};
+use caribou_tests::{run_array_with_service, scratch, with_timeout};
 use serde::{Deserialize, Serialize};
 
 const CHUNKS: u32 = 8;
@@ -139,10 +139,7 @@ impl Chunk for Counter {
 fn count(config: Config, gate: Gate) -> Result<u64, Error> {
     let what = format!("{config:?}");
     let report = with_timeout(&what, move || {
-        caribou::run(config, move |setup| {
-            setup.service(gate.clone());
-            setup.array(CHUNKS, |index| Counter { value: u64::from(index), step: 0 });
-        })
+        run_array_with_service(config, gate, CHUNKS, |index: u32| Counter { value: index.into(), step: 0 })
     })?;
     Ok(report.value::<Vec<u64>>().expect("it is a sum")[0])
 }

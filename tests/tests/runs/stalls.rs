@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use caribou::config::Period;
 use caribou::{Array, Chunk, Config, Ctx, Error, Halos, Reducer, Section, Target, Values};
-use caribou_tests::{run_array, with_timeout};
+use caribou_tests::{run_array_in_time, with_timeout};
 use serde::{Deserialize, Serialize};
 
 const CHUNKS: u32 = 6;
@@ -298,7 +298,7 @@ fn a_message_that_is_not_due_yet_is_no_stall_but_nothing_left_after_it_is() {
         for exits in [true, false] {
             let what = format!("{ranks} ranks x {workers} workers");
             let config = Config::default().ranks(ranks).workers(workers);
-            let end = with_timeout(&what, move || run_array(config, CHUNKS, move |_| Patient { exits }));
+            let end = run_array_in_time(&what, config, CHUNKS, move |_| Patient { exits });
             match end {
                 Ok(report) => {
                     assert!(exits && report.messages == u64::from(CHUNKS) + 1, "{what}: {report:?}");
@@ -333,9 +333,7 @@ impl Chunk for Sleeper {
 fn a_long_handler_is_not_a_stall() {
     for (ranks, workers) in [(1, 2), (2, 1), (2, 2), (3, 1)] {
         let config = Config::default().ranks(ranks).workers(workers);
-        with_timeout(&format!("{ranks} ranks x {workers} workers"), move || {
-            run_array(config, CHUNKS, |_| Sleeper)
-        })
-        .unwrap_or_else(|error| panic!("{ranks} ranks x {workers} workers: {error}"));
+        run_array_in_time(&format!("{ranks} ranks x {workers} workers"), config, CHUNKS, |_| Sleeper)
+            .unwrap_or_else(|error| panic!("{ranks} ranks x {workers} workers: {error}"));
     }
 }

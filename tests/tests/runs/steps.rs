@@ -1,7 +1,7 @@
 //! Steps of reductions that chunks name out of order.
 
 use caribou::{Chunk, Config, Ctx, Error, Reducer, Section, Target};
-use caribou_tests::{run_array, with_timeout};
+use caribou_tests::run_array_in_time;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -52,9 +52,8 @@ fn contribute_in(ctx: &mut Ctx<'_, Member>, section: &[u32]) {
 }
 
 fn run(order: Order, ranks: u32) -> Result<Vec<u64>, Error> {
-    let report = with_timeout(&format!("{order:?}"), move || {
-        run_array(Config::default().ranks(ranks), 3, move |_| Member(order))
-    });
+    let report =
+        run_array_in_time(&format!("{order:?}"), Config::default().ranks(ranks), 3, move |_| Member(order));
     report?.value()
 }
 

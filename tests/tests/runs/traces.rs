@@ -15,7 +15,7 @@ use caribou::monitor::Status;
 use caribou::pools::{Accumulator, Cancel};
 use caribou::trace::{Activity, ArrayId, ChunkId, Event, Filter, NameId, RUNTIME, Shape, What};
 use caribou::{Array, Chunk, Config, Ctx, Error, Placement, Pool, Reducer, Report, Setup, Target, pool};
-use caribou_tests::{Scratch, run_array, run_array_with, scratch};
+use caribou_tests::{Scratch, run_array, run_array_with, run_array_with_service, scratch};
 use serde::{Deserialize, Serialize};
 use trace_reader::Trace;
 
@@ -802,10 +802,8 @@ fn a_run_tells_how_it_is_doing_while_it_runs() {
     let enough = Arc::new(AtomicBool::new(false));
     let said = enough.clone();
     let run = std::thread::spawn(move || {
-        caribou::run(config(2).monitor(port.to_string()), |setup| {
-            setup.service(said.clone());
-            setup.array(4, |_| Runner { handled: 0 });
-        })
+        let config = config(2).monitor(port.to_string());
+        run_array_with_service(config, said, 4, |_| Runner { handled: 0 })
     });
     let status = watched(port, |status| status.syncs_total > 2 && !status.kinds.is_empty());
     enough.store(true, Ordering::Relaxed);
@@ -815,7 +813,8 @@ fn a_run_tells_how_it_is_doing_while_it_runs() {
     assert!(status.ranks.iter().all(|rank| rank.workers[0].handlers > 0));
     assert!(status.syncs.windows(2).all(|pair| pair[0].sync + 1 == pair[1].sync));
     assert!(status.kinds.iter().any(|kind| kind.name == "Runner::message" || kind.name == "Runner::start"));
-    assert!(watched_no_more(port), "the port is free when the run has ended");
+    let still = TcpStream::connect(("127.0.0.1", port));
+    assert!(still.is_err(), "the port is free when the run has ended");
 }
 
 #[test]
@@ -838,10 +837,6 @@ fn a_pool_tells_how_far_it_is_while_it_runs() {
     assert!(done(&status) <= outcome.report.iterations);
     assert_eq!((status.shape, status.iterations_total), (Shape::Pools, Some(1 << 40)));
     assert_eq!(status.lb, "leases,chunk=0.001");
-}
-
-fn watched_no_more(port: u16) -> bool {
-    TcpStream::connect(("127.0.0.1", port)).is_err()
 }
 
 /// The program that is killed in the next test: this test itself, started once more.

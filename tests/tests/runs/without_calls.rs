@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use caribou::config::Period;
 use caribou::{Chunk, Config, Ctx, Halo, Halos, Placement, Reducer, Target};
-use caribou_tests::with_timeout;
+use caribou_tests::{run_array_with_service, with_timeout};
 use serde::{Deserialize, Serialize};
 
 const CHUNKS: u32 = 16;
@@ -23,7 +23,11 @@ struct Walker {
 }
 
 impl Walker {
-    fn greet(&self, ctx: &mut Ctx<'_, Self>) {
+    fn new(steps_max: u64) -> Walker {
+        Walker { halos: Halos::new(2), steps_max, home: 0, has_moved: false }
+    }
+
+    fn greet(&self, ctx: &mut Ctx<'_, impl Chunk<Index = u32, Message = Halo<f64>>>) {
         let me = ctx.index();
         ctx.send((me + 1) % CHUNKS, self.halos.halo(0, 0.0));
         ctx.send((me + CHUNKS - 1) % CHUNKS, self.halos.halo(1, 0.0));
@@ -83,15 +87,7 @@ impl Chunk for Walker {
 fn walk(config: Config, steps_max: u64) -> (bool, u64) {
     let simulated = Simulated(config.is_simulated());
     let report = with_timeout(&format!("{config:?}"), move || {
-        caribou::run(config, move |setup| {
-            setup.service(simulated);
-            setup.array(CHUNKS, move |_| Walker {
-                halos: Halos::new(2),
-                steps_max,
-                home: 0,
-                has_moved: false,
-            });
-        })
+        run_array_with_service(config, simulated, CHUNKS, move |_| Walker::new(steps_max))
     });
     let report = report.expect("nothing is wrong");
     (report.value().expect("a chunk gave it"), report.sync_totals.moved)
@@ -128,7 +124,7 @@ impl Chunk for Pilgrim {
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
         self.walker.home = ctx.rank().0;
-        self.greet(ctx);
+        self.walker.greet(ctx);
     }
 
     fn ready(&self, halo: &Halo<f64>) -> bool {
@@ -142,34 +138,22 @@ impl Chunk for Pilgrim {
         }
         ctx.charge(STEP_NS * if walker.home == 1 { 3 } else { 1 });
         if walker.halos.step() == walker.steps_max {
-            return ctx.contribute(
-                0,
-                Reducer::Sum,
-                vec![u64::from(walker.has_moved), u64::from(self.syncs)],
-                Target::Exit,
-            );
+            let sums = vec![u64::from(walker.has_moved), u64::from(self.syncs)];
+            return ctx.contribute(0, Reducer::Sum, sums, Target::Exit);
         }
         if ctx.sync_due(walker.halos.step()) {
             return ctx.at_sync();
         }
-        self.greet(ctx);
+        self.walker.greet(ctx);
     }
 
     fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
         self.syncs += 1;
-        self.greet(ctx);
+        self.walker.greet(ctx);
     }
 
     fn on_arrive(&mut self) {
         self.walker.has_moved = true;
-    }
-}
-
-impl Pilgrim {
-    fn greet(&self, ctx: &mut Ctx<'_, Self>) {
-        let me = ctx.index();
-        ctx.send((me + 1) % CHUNKS, self.walker.halos.halo(0, 0.0));
-        ctx.send((me + CHUNKS - 1) % CHUNKS, self.walker.halos.halo(1, 0.0));
     }
 }
 
@@ -179,8 +163,7 @@ fn an_array_that_moves_at_syncs_only_makes_auto_mean_syncs_and_stays_in_windows(
         let run = |config: Config| -> Vec<u64> {
             let report = with_timeout(&format!("{config:?}"), move || {
                 caribou::run(config, |setup| {
-                    let new = |_| Walker { halos: Halos::new(2), steps_max: 400, home: 0, has_moved: false };
-                    let new = move |index| Pilgrim { walker: new(index), syncs: 0 };
+                    let new = |_| Pilgrim { walker: Walker::new(400), syncs: 0 };
                     setup.array_at_syncs(CHUNKS, Placement::Block, new);
                 })
             });

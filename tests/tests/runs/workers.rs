@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use caribou::{Chunk, Config, Ctx, Halo, Halos, Reducer, Target, Values};
-use caribou_tests::{run_array, whole_number, with_timeout};
+use caribou_tests::{run_array, run_array_in_time, run_array_with_service, whole_number, with_timeout};
 use serde::{Deserialize, Serialize};
 
 /// Writes to its mirror image, and waits for it to write.
@@ -62,7 +62,7 @@ impl Chunk for Mirror {
 fn mirror(workers: u32, chunks: u32, rounds: u32) -> u64 {
     let config = Config::default().ranks(1).workers(workers).measure(false);
     let what = format!("{workers} workers, {chunks} chunks");
-    let report = with_timeout(&what, move || run_array(config, chunks, move |_| Mirror { chunks, rounds }));
+    let report = run_array_in_time(&what, config, chunks, move |_| Mirror { chunks, rounds });
     report.unwrap_or_else(|error| panic!("{what}: {error}")).messages
 }
 
@@ -128,14 +128,10 @@ impl Chunk for Office {
 fn what_other_ranks_send_comes_in_while_a_chunk_has_much_mail() {
     for measured in [true, false] {
         let config = Config::default().ranks(2).workers(2).measure(measured).profile(measured);
-        with_timeout(&format!("measured: {measured}"), move || {
-            let answered = Arc::new(AtomicBool::new(false));
-            caribou::run(config, |setup| {
-                setup.service(answered.clone());
-                setup.array(4, |_| Office);
-            })
-        })
-        .unwrap_or_else(|error| panic!("measured: {measured}: {error}"));
+        let answered = Arc::new(AtomicBool::new(false));
+        let run = || run_array_with_service(config, answered, 4, |_| Office);
+        with_timeout(&format!("measured: {measured}"), run)
+            .unwrap_or_else(|error| panic!("measured: {measured}: {error}"));
     }
 }
 
@@ -186,14 +182,10 @@ impl Chunk for Impatient {
 #[test]
 fn what_a_worker_would_run_next_others_run_while_it_is_busy() {
     for round in 0..20 {
-        with_timeout(&format!("round {round}"), move || {
-            let ran = Arc::new(AtomicBool::new(false));
-            caribou::run(Config::default().ranks(1).workers(2), |setup| {
-                setup.service(ran.clone());
-                setup.array(4, move |_| Impatient { flushes: round % 2 == 1 });
-            })
-        })
-        .unwrap_or_else(|error| panic!("round {round}: {error}"));
+        let (config, ran) = (Config::default().ranks(1).workers(2), Arc::new(AtomicBool::new(false)));
+        let make = move |_| Impatient { flushes: round % 2 == 1 };
+        with_timeout(&format!("round {round}"), move || run_array_with_service(config, ran, 4, make))
+            .unwrap_or_else(|error| panic!("round {round}: {error}"));
     }
 }
 

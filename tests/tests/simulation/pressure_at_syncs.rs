@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use caribou::lb::Rank;
-use caribou::{Array, Chunk, Ctx, Placement, Reducer, Report, Target};
+use caribou::{Array, Chunk, Config, Ctx, Placement, Reducer, Report, Target};
 use caribou_tests::{run_array_with, simulated};
 use serde::{Deserialize, Serialize};
 
@@ -114,13 +114,17 @@ impl Chunk for Reader {
     }
 }
 
+/// A simulated run with syncs and with so little room for mail.
+pub(super) fn syncing(seed: u64, ranks: u32, limit: u64) -> Config {
+    let config = simulated(seed).ranks(ranks).period(20).mail_limit(limit);
+    config.lb("refine").expect("it is listed").wire_always(seed % 2 == 1)
+}
+
 /// The most bytes that one of the readers had yet to read.
 fn unread_max(seed: u64, ranks: u32, limit: u64, reading: Reading) -> u64 {
     let progress = Arc::new(Progress::default());
     let service = progress.clone();
-    let config = simulated(seed).ranks(ranks).period(20).mail_limit(limit);
-    let config = config.lb("refine").expect("it is listed").wire_always(seed % 2 == 1);
-    caribou::run(config, move |setup| {
+    caribou::run(syncing(seed, ranks, limit), move |setup| {
         setup.service(service.clone());
         let readers = setup.array_with(READERS, Placement::RoundRobin, move |_| Reader { read: 0, reading });
         let broadcasts = reading.broadcasts;
@@ -207,9 +211,8 @@ impl Chunk for Needed {
 
 /// The first never reads: it comes to the next sync as soon as it resumes.
 fn needed(seed: u64, ranks: u32, limit: u64) -> Report {
-    let config = simulated(seed).ranks(ranks).period(20).mail_limit(limit);
-    let config = config.lb("refine").expect("it is listed").wire_always(seed % 2 == 1);
-    run_array_with(config, 2, Placement::RoundRobin, |_| Needed { sent: 0, phases: 0 }).expect("it ends")
+    let make = |_| Needed { sent: 0, phases: 0 };
+    run_array_with(syncing(seed, ranks, limit), 2, Placement::RoundRobin, make).expect("it ends")
 }
 
 #[test]
