@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 /// Iterations a worker gets at once.
 const BATCH: u64 = 7;
 
-/// The policy: whoever is through asks rank 0 for as many iterations again.
+/// The policy: a worker that is through asks rank 0 for as many iterations again.
 pub const COUNTER: Entry<dyn PoolStrategy> = Entry {
     name: "counter",
-    summary: "whoever is through gets as many iterations again",
+    summary: "a worker that is through gets as many iterations again",
     parameters: &[],
     build: |_| Ok(Box::new(Counter)),
 };

@@ -77,7 +77,7 @@ impl Drop for Launcher {
 
 /// The command that starts `processes` of what follows; `None`, and a line that says so, where there is no launcher.
 #[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
-#[expect(clippy::disallowed_methods, reason = "a test asks who is to start its jobs")]
+#[expect(clippy::disallowed_methods, reason = "a variable names the program that starts jobs")]
 pub fn launcher(processes: u32) -> Option<Command> {
     let name = std::env::var("MPIRUN").unwrap_or_else(|_| "mpirun".to_owned());
     let Ok(version) = Command::new(&name).arg("--version").output() else {

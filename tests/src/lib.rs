@@ -103,17 +103,11 @@ pub fn run_array_with_service<C: Chunk>(
 }
 
 /// The settings of a run whose chunks move at syncs only, each 20 steps, by this strategy.
-///
-/// # Panics
-/// If there is no such strategy.
 pub fn at_syncs(ranks: u32, lb: &str) -> Config {
     Config::default().ranks(ranks).period(20).lb(lb).expect("it is in the table")
 }
 
 /// The first number of a reduction of whole numbers.
-///
-/// # Panics
-/// If other values were contributed.
 pub fn whole_number(values: Values) -> u64 {
     let Values::U64(numbers) = values else { panic!("whole numbers are contributed, and not {values:?}") };
     numbers[0]

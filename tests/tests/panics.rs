@@ -256,7 +256,7 @@ fn of_many_panics_one_is_the_error() {
         let config = at_syncs(ranks, "none").workers(workers);
         let result = run_array_in_time(&format!("{ranks} x {workers}"), config, 12, |_| Domino);
         let Err(Error::HandlerPanicked { chunk, panic, .. }) = result else { panic!("no panic") };
-        let index = panic.split(' ').next().expect("it says who falls");
+        let index = panic.split(' ').next().expect("it says which chunk falls");
         assert_eq!(chunk, format!("Domino[{index}] of array 0"), "one error, from one panic");
     }
 }

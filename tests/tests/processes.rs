@@ -95,7 +95,7 @@ fn a_pool_whose_policy_is_silent_in_all_processes_is_told_of_by_rank_0() {
     let line =
         "rank 0, worker 0 has run nothing for want of the end of the pool by the policy `endless` for 1.";
     assert!(endless.contains(line), "{endless}");
-    // One waits for the other, which takes its time: who of them has iteration 0 is a matter of luck.
+    // One process waits for the other, which takes its time: which of them has iteration 0 is a matter of luck.
     assert!(healthy.contains("worker 0 has run iterations from 0 on for"), "{healthy}");
     assert!(!healthy.contains("for want of"), "{healthy}");
 }
@@ -179,7 +179,7 @@ fn a_stopped_process_is_named_whichever_it_is_and_goes_on_with_the_others() {
 }
 
 #[test]
-fn a_slow_process_holds_up_who_sends_to_it() {
+fn a_slow_process_holds_up_those_that_send_to_it() {
     side_by_side([("on", "1"), ("off", "2")], |(shared_memory, workers)| {
         // 20 MB of messages, which are made in no time and handled in half a second.
         let Some(mut command) = situation(2, &["flood", "20000", "128", "25"]) else { return };
@@ -274,7 +274,7 @@ fn messages_that_reach_nobody_are_warned_of_once_by_the_first_process() {
 }
 
 #[test]
-fn a_process_that_ends_in_a_handler_is_missed_by_those_who_take_leave() {
+fn a_process_that_ends_in_a_handler_is_missed_by_those_that_take_leave() {
     let Some(ended) = run(2, &["vanish"]) else { return };
     assert!(!ended.status.success() && ended.took < Duration::from_secs(15), "{ended:?}");
     assert!(ended.stderr.contains("rank 1 is gone"), "{ended:?}");
@@ -327,11 +327,11 @@ fn a_process_that_waits_long_for_another_says_so() {
 
 #[test]
 fn a_process_that_refuses_to_take_part_ends_the_job() {
-    for who in ["one", "all"] {
-        let Some(command) = situation(3, &["refuse", who]) else { return };
+    for which in ["one", "all"] {
+        let Some(command) = situation(3, &["refuse", which]) else { return };
         let ended = Job::start(command).limit(Duration::from_secs(30)).wait();
-        assert_eq!(ended.status.code(), Some(3), "{who}: {ended:?}");
-        assert_eq!(ended.stderr.matches("it has other plans").count(), 1, "{who}: {ended:?}");
+        assert_eq!(ended.status.code(), Some(3), "{which}: {ended:?}");
+        assert_eq!(ended.stderr.matches("it has other plans").count(), 1, "{which}: {ended:?}");
     }
 }
 

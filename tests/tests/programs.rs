@@ -36,8 +36,7 @@ where
     for config in threads.chain(in_windows).chain(simulated) {
         let what = format!("{config:?}");
         let program = program.clone();
-        let value = with_timeout(&what, move || program(config));
-        assert_eq!(value.unwrap_or_else(|error| panic!("{what}: {error}")), alone, "{what}");
+        assert_eq!(with_timeout(&what, move || program(config)).as_ref(), Ok(&alone), "{what}");
     }
     alone
 }
@@ -217,7 +216,7 @@ fn an_integral_is_the_same_to_the_last_bit() {
     assert!((integral - exact).abs() < 1e-5, "{integral}, exactly {exact}");
 }
 
-/// Tells each number it is asked for to those who are to know.
+/// Answers with each number that it is asked for, to the addressee of the reply.
 #[derive(Serialize, Deserialize)]
 struct Oracle;
 
@@ -523,7 +522,7 @@ fn chunks_go_where_their_program_wants_and_take_those_along_that_are_kept_with_t
     }
 }
 
-/// The lowest height and whose it is, and how often each height occurs.
+/// The lowest height with the index of its hill, and how often each height occurs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Survey {
     lowest: (u64, u32),
@@ -531,8 +530,8 @@ struct Survey {
 }
 
 impl Survey {
-    fn of(height: u64, whose: u32) -> Survey {
-        Survey { lowest: (height, whose), counts: BTreeMap::from([(height, 1)]) }
+    fn of(height: u64, hill: u32) -> Survey {
+        Survey { lowest: (height, hill), counts: BTreeMap::from([(height, 1)]) }
     }
 }
 
@@ -960,7 +959,7 @@ impl Fine {
         if self.born > 0 && self.step + 1 == self.born + FINE_LIFE {
             ctx.remove();
         } else {
-            // Who is to leave waits: none does in between.
+            // A cell that is to leave waits, so that none leaves in between.
             come_to_sync(self.step, self.born > 0 || ctx.index().is_multiple_of(2), ctx);
         }
     }
@@ -1024,7 +1023,7 @@ struct Player {
 }
 
 /// One hears the sum of each round; all hear what the teams have, and count.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct Umpire {
     players: Option<Array<Player>>,
     sums: Vec<u64>,
@@ -1148,13 +1147,7 @@ fn played() -> (Vec<u64>, u64) {
 fn chunks_of_another_array_hear_of_reductions_over_an_array_and_over_sections() {
     let program = |config: Config| {
         let report = caribou::run(config.lb("rotate")?, |setup| {
-            let umpires = setup.array(UMPIRES, |_| Umpire {
-                players: None,
-                sums: Vec::new(),
-                teams: 0,
-                counted: 0,
-                syncs: 0,
-            });
+            let umpires = setup.array(UMPIRES, |_| Umpire::default());
             // The first of each team is on another rank.
             let player = move |player: u32| Player { umpires, round: 0, holds: player.into() };
             setup.array_with(PLAYERS, Placement::RoundRobin, player);
@@ -1280,12 +1273,8 @@ fn tiles_of_any_grid_hear_each_neighbour_on_its_side() {
     ];
     for (grid, pairs) in grids {
         let program = move |config: Config| {
-            run_array(config.lb("rotate")?, grid, move |index| Tile {
-                grid,
-                halos: Halos::of(grid.neighbours(index)),
-                heard: 0,
-            })?
-            .value::<Vec<u64>>()
+            let tile = move |index| Tile { grid, halos: Halos::of(grid.neighbours(index)), heard: 0 };
+            run_array(config.lb("rotate")?, grid, tile)?.value::<Vec<u64>>()
         };
         assert_eq!(given(program, 10), [GREETINGS * pairs], "{grid:?}");
     }

@@ -102,7 +102,7 @@ enum Message {
 const COUNT: u32 = 1;
 const NAMES: u32 = 2;
 
-/// Whom a chunk tells its gossip of a step.
+/// The chunk that gets the gossip of `chunk` in a step.
 fn friend_of(chunk: u32, step: u64) -> u32 {
     (chunk * 5 + step as u32 * 7 + 3) % CHUNKS
 }

@@ -310,7 +310,7 @@ impl Supersteps for ByPart {
 }
 
 #[test]
-fn all_workers_combine_the_same_parts_whoever_finished_a_job_first() {
+fn all_workers_combine_the_same_parts_whichever_finished_a_job_first() {
     let check = |config: Config| {
         caribou::supersteps(&config, ByPart).unwrap_or_else(|error| panic!("{config:?}: {error}"));
     };

@@ -374,17 +374,9 @@ fn flood(messages: u64, numbers: u64, takes_us: u64) -> Result<(), Error> {
     let weight = Arc::new((0..numbers).collect::<Vec<_>>());
     let config = config()?;
     let speaks = config.launch().speaks();
-    let report = caribou::run(config, |setup| {
-        let weight = weight.clone();
-        setup.array_with(3u32, Placement::RoundRobin, move |_| Flood {
-            weight: weight.clone(),
-            takes_us,
-            left: messages,
-            heard: 0,
-            sum: 0,
-            messages,
-        });
-    })?;
+    let make =
+        move |_| Flood { weight: weight.clone(), takes_us, left: messages, heard: 0, sum: 0, messages };
+    let report = run_array_with(config, 3, Placement::RoundRobin, make)?;
     // In every process.
     assert_eq!(report.value::<u64>()?, messages * (messages - 1) / 2);
     if speaks {
@@ -601,10 +593,10 @@ fn absent() -> Result<(), Error> {
 }
 
 /// A process that will not take part, or none that will.
-fn refuses(who: &str) -> Result<(), Error> {
+fn refuses(which: &str) -> Result<(), Error> {
     let launch = config()?.launch();
     let second = matches!(launch, Launch::Together { process: 1, .. });
-    if second || who == "all" {
+    if second || which == "all" {
         launch.refuse("error: it has other plans", 3);
     }
     one_a_rank(|| Waits)

@@ -177,8 +177,7 @@ fn mix(config: Config, dies_at: Option<u64>) -> Result<u64, Error> {
 
 /// The same, where a chunk asks for a checkpoint in a step.
 fn mix_asking(config: Config, dies_at: Option<u64>, asks_at: Option<u64>) -> Result<u64, Error> {
-    let what = format!("{config:?}");
-    let report = with_timeout(&what, move || {
+    let report = with_timeout(&format!("{config:?}"), move || {
         caribou::run(config, move |setup| {
             setup.service(DiesAt(dies_at));
             setup.service(AsksAt(asks_at));
@@ -186,6 +185,15 @@ fn mix_asking(config: Config, dies_at: Option<u64>, asks_at: Option<u64>) -> Res
         })
     })?;
     Ok(report.value::<Vec<u64>>().expect("it is a sum")[0])
+}
+
+/// The digest of a run in which nothing moves or dies.
+fn undisturbed() -> u64 {
+    mix(Config::default().ranks(1).lb("none").expect("it is there"), None).expect("nothing is wrong")
+}
+
+fn in_windows(config: Config, lb: &str) -> Config {
+    config.lb(lb).expect("it is there").balance(Period::Every(Duration::from_micros(50)))
 }
 
 /// A run that dies at the first of these steps or iterations, and those that follow it, with checkpoints as often as possible;
@@ -342,10 +350,7 @@ fn restart_damaged<T: std::fmt::Debug>(
 
 #[test]
 fn a_hostile_checkpoint_ends_a_run_with_an_error_or_not_at_all() {
-    let config = |seed: u64| {
-        let config = simulated(seed).ranks(2).lb("rotate").expect("it is there");
-        config.balance(Period::Every(Duration::from_micros(50)))
-    };
+    let config = |seed: u64| in_windows(simulated(seed).ranks(2), "rotate");
     restart_damaged("arrays", config, 60, mix, fails);
     let config = |seed| simulated(seed).ranks(2);
     restart_damaged("pool", config, 300, tally, panics);
@@ -355,11 +360,9 @@ fn a_hostile_checkpoint_ends_a_run_with_an_error_or_not_at_all() {
 
 #[test]
 fn a_run_that_dies_goes_on_from_its_last_checkpoint_on_any_ranks() {
-    let expected =
-        mix(Config::default().ranks(1).lb("none").expect("it is there"), None).expect("nothing is wrong");
+    let expected = undisturbed();
     let config = |ranks, workers, wire| {
-        let config = Config::default().ranks(ranks).workers(workers).wire_always(wire);
-        config.lb("rotate").expect("it is there").balance(Period::Every(Duration::from_micros(50)))
+        in_windows(Config::default().ranks(ranks).workers(workers).wire_always(wire), "rotate")
     };
     let mut all_restarts = 0;
     for ranks in [[2, 1, 3], [1, 4, 2], [3, 2, 2]] {
@@ -375,15 +378,14 @@ fn a_run_that_dies_goes_on_from_its_last_checkpoint_on_any_ranks() {
 
 #[test]
 fn a_run_that_dies_goes_on_in_every_order_of_events() {
-    let expected =
-        mix(Config::default().ranks(1).lb("none").expect("it is there"), None).expect("nothing is wrong");
+    let expected = undisturbed();
     let mut all_restarts = 0;
     for seed in seeds(40, SWEEP) {
         let config = |number: u64| {
             let ranks = 1 + (seed / (1 + number)) % 5;
             let config = simulated(seed + number).ranks(ranks as u32).wire_always(seed % 2 == 0);
             let lb = ["rotate", "random", "refine"][(seed % 3) as usize];
-            config.lb(lb).expect("it is there").balance(Period::Every(Duration::from_micros(50)))
+            in_windows(config, lb)
         };
         let dies_at = [30 + seed % 40, 60 + seed % 50];
         let (digest, restarts) = survive((0..3).map(config), &dies_at, mix, fails);
@@ -397,8 +399,7 @@ const ITERATIONS: u64 = 400;
 
 /// The sum of numbers that only their indices decide, and how many there are. Iteration `dies_at` panics.
 fn tally(config: Config, dies_at: Option<u64>) -> Result<(u64, u64), Error> {
-    let what = format!("{config:?}");
-    with_timeout(&what, move || {
+    with_timeout(&format!("{config:?}"), move || {
         let outcome = caribou::pool(
             &config,
             ITERATIONS,
@@ -717,8 +718,7 @@ impl Supersteps for Cells {
 
 /// The shared data and the cells at the end.
 fn mix_cells(config: Config, are_fixed: bool, dies_at: Option<u64>) -> Result<((u64, u64), Vec<u64>), Error> {
-    let what = format!("{config:?}");
-    with_timeout(&what, move || {
+    with_timeout(&format!("{config:?}"), move || {
         let outcome = caribou::supersteps(&config, Cells { steps: 40, are_fixed, dies_at })?;
         Ok((outcome.shared, outcome.units))
     })

@@ -1,4 +1,4 @@
-//! A strategy that takes its time holds up nobody who does not wait for it, and is not asked where that cannot pay.
+//! A strategy that takes its time holds up no chunk that does not wait for it, and is not called where that cannot pay.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -345,10 +345,8 @@ impl Strategy for Thorough {
 fn asked_at(config: Config, ms: [[u64; 2]; 2], syncs: u64) -> Vec<bool> {
     let count = Arc::new(AtomicU32::default());
     let config = config.ranks(2).period(20).measure(false).strategy(Thorough(count.clone()));
-    let report = run_array_in_time("a thorough strategy", config, 4, move |index: u32| Weight {
-        ms: ms.as_flattened()[index as usize],
-        syncs,
-    });
+    let make = move |index: u32| Weight { ms: ms.as_flattened()[index as usize], syncs };
+    let report = run_array_in_time("a thorough strategy", config, 4, make);
     let syncs = report.expect("it ends").syncs;
     let asked: Vec<bool> = syncs.iter().map(SyncReport::was_asked).collect();
     assert_eq!(asked.iter().filter(|&&asked| asked).count(), count.load(SeqCst) as usize);

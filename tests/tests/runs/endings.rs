@@ -351,7 +351,7 @@ enum Loss {
     ParentRemoved,
 }
 
-/// Chunk 0 sends to somebody who may not be there, then lets the last chunk end the run.
+/// Chunk 0 sends to a chunk that may not be there, then lets the last chunk end the run.
 #[derive(Serialize, Deserialize)]
 struct Careless {
     loss: Loss,

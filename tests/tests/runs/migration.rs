@@ -309,10 +309,8 @@ fn what_a_chunk_holds_counts_as_it_was_when_it_came_to_the_sync() {
 fn a_sync_says_what_the_phase_would_have_been_without_the_moves_before_it() {
     // Chunks 0 to 7 are on rank 0.
     let heavy = |chunk: u32| if chunk < 8 { 2_000_000 } else { 1_000_000 };
-    let (_, report) = wander(at_syncs(2, "refine").measure(false), 16, move |nomad| Nomad {
-        load: Declared::Load(heavy(nomad.me)),
-        ..nomad
-    });
+    let declare = move |nomad: Nomad| Nomad { load: Declared::Load(heavy(nomad.me)), ..nomad };
+    let (_, report) = wander(at_syncs(2, "refine").measure(false), 16, declare);
     let [first, second, ..] = &report.syncs[..] else { panic!("there are several") };
     assert_eq!(first.makespan_unmoved_ns, 0, "no sync was before the first");
     assert_eq!((second.makespan_unmoved_ns, second.makespan_before_ns), (16_000_000, 12_000_000));

@@ -82,11 +82,8 @@ fn messages_of_a_pair_keep_their_order() {
             let config = Config::default().ranks(ranks).workers(workers).period(2).wire_always(wire);
             let config = config.lb(lb).expect("it is in the table");
             let what = format!("{config:?}");
-            let report = run_array_in_time(&what, config, CHUNKS, |_| Correspondent {
-                step: 0,
-                heard: 0,
-                next: [0; CHUNKS as usize],
-            });
+            let make = |_| Correspondent { step: 0, heard: 0, next: [0; CHUNKS as usize] };
+            let report = run_array_in_time(&what, config, CHUNKS, make);
             report.unwrap_or_else(|error| panic!("{what}: {error}"));
         }
     }

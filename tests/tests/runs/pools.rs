@@ -1,4 +1,4 @@
-//! Pools, as programs see them: every iteration counts once, whoever executes it, and what goes wrong is said.
+//! Pools, as programs see them: every iteration counts once, whichever worker executes it, and what goes wrong is said.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -179,7 +179,7 @@ impl Chunk for Consumer {
     }
 }
 
-/// Who comes to syncs.
+/// The chunks that come to syncs.
 #[derive(Clone, Copy, PartialEq)]
 enum Syncing {
     Nobody,
@@ -233,7 +233,7 @@ fn fast_producers_wait_for_a_slow_consumer_within_a_rank_and_from_another() {
 }
 
 #[test]
-fn who_moves_each_time_that_it_has_to_wait_waits_on_its_new_rank() {
+fn a_chunk_that_moves_each_time_that_it_has_to_wait_waits_on_its_new_rank() {
     let (alive, waited) = flood(3, 1, LIMIT, Syncing::Producers);
     // As above, with a batch of each producer on either of the two ranks that it moves between.
     let bound = LIMIT / 4 * 5 + 2 * u64::from(PRODUCERS) * BATCH * BURST + (64 << 10);
@@ -305,7 +305,7 @@ impl Chunk for Traveller {
 }
 
 #[test]
-fn who_sends_to_a_chunk_on_its_way_waits_until_that_has_landed() {
+fn a_chunk_that_sends_to_one_on_its_way_waits_until_that_one_has_landed() {
     let alive = Arc::new(Alive::default());
     let service = alive.clone();
     let report = caribou::run(Config::default().ranks(3).period(20).mail_limit(LIMIT), move |setup| {
@@ -420,7 +420,7 @@ impl Chunk for Beside {
 }
 
 #[test]
-fn who_sends_nothing_to_a_slow_rank_goes_on_beside_who_does() {
+fn a_chunk_that_sends_nothing_to_a_slow_rank_goes_on_beside_one_that_does() {
     let run = || {
         let went_on = Arc::new(AtomicBool::new(false));
         caribou::run(Config::default().ranks(2), |setup| {
@@ -497,7 +497,7 @@ fn broadcast_bound(workers: u32) -> u64 {
 }
 
 #[test]
-fn who_broadcasts_waits_for_who_is_slow_on_any_rank() {
+fn a_chunk_that_broadcasts_waits_for_slow_chunks_on_any_rank() {
     let shapes = [(1, 2, false), (2, 1, false), (2, 1, true), (3, 2, false)];
     let periods = [Period::Steps(0), Period::Auto];
     for ((ranks, workers, wire), period) in
@@ -527,7 +527,7 @@ fn who_broadcasts_waits_for_who_is_slow_on_any_rank() {
 const RING: FullRing = FullRing { members: 12, tokens: 20, hops: 200, bytes: ITEM_BYTES };
 
 #[test]
-fn who_wait_for_each_other_go_on() {
+fn chunks_that_wait_for_each_other_go_on() {
     for (ranks, workers, limit) in [(1, 1, 1), (1, 3, 1), (1, 3, 5000), (2, 2, 1), (2, 2, 5000), (4, 1, 5000)]
     {
         let what = format!("{ranks} ranks of {workers}, with room for {limit} bytes");

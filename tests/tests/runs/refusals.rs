@@ -322,7 +322,7 @@ fn is_refused_on(ranks: u32, fault: Fault) {
 
 #[test]
 fn what_panics_when_it_is_encoded_or_decoded_is_named_with_its_type() {
-    for (fault, whose, said) in [
+    for (fault, place, said) in [
         (
             Fault::ChunkPanicsInEncoding,
             "Parcel[1] of array 0",
@@ -347,7 +347,7 @@ fn what_panics_when_it_is_encoded_or_decoded_is_named_with_its_type() {
         send_parcels(fault, 2, false).unwrap_or_else(|error| panic!("{fault:?}, never encoded: {error}"));
         let result = send_parcels(fault, 2, true);
         let Err(Error::Wire { what, why, .. }) = &result else { panic!("{fault:?}: {result:?}") };
-        assert_eq!((what.as_str(), why.as_str()), (whose, said), "{fault:?}");
+        assert_eq!((what.as_str(), why.as_str()), (place, said), "{fault:?}");
     }
 }
 
@@ -591,7 +591,7 @@ fn ranks_of_which_one_syncs_an_array_and_the_other_does_not_are_refused() {
 
 #[test]
 fn an_index_that_is_in_use_is_refused() {
-    /// Inserts its neighbour, who is there already, or has another one do so.
+    /// Inserts its neighbour, which is there already, or has another one do so.
     #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
     enum Twin {
         Own,

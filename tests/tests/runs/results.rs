@@ -1,4 +1,4 @@
-//! The result of a program does not depend on where its chunks are, who moves them, how many threads run them, or
+//! The result of a program does not depend on where its chunks are, which strategy moves them, how many threads run them, or
 //! whether what they send is encoded.
 //!
 //! The program uses everything that chunks can do to each other: halos on a torus, a multicast along each row, a

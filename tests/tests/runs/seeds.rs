@@ -115,10 +115,8 @@ fn an_index_that_only_a_rank_gives_is_refused_where_a_chunk_is_inserted() {
 #[test]
 fn an_array_does_not_begin_with_an_index_that_only_a_rank_gives() {
     let seed = spawned(0, 3);
-    let result = run_array(Config::default(), vec![Seed::first(0), seed], move |_: Seed| Forger {
-        deed: Deed::Send,
-        seed,
-    });
+    let make = move |_: Seed| Forger { deed: Deed::Send, seed };
+    let result = run_array(Config::default(), vec![Seed::first(0), seed], make);
     let Err(Error::Config { setting, why }) = result else { panic!("{result:?}") };
     assert_eq!(setting, "the extent of array 0 `Forger`");
     assert_eq!(

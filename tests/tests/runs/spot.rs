@@ -137,8 +137,7 @@ impl Chunk for Counter {
 }
 
 fn count(config: Config, gate: Gate) -> Result<u64, Error> {
-    let what = format!("{config:?}");
-    let report = with_timeout(&what, move || {
+    let report = with_timeout(&format!("{config:?}"), move || {
         run_array_with_service(config, gate, CHUNKS, |index: u32| Counter { value: index.into(), step: 0 })
     })?;
     Ok(report.value::<Vec<u64>>().expect("it is a sum")[0])

@@ -1,4 +1,4 @@
-//! A run that cannot go on says so, and says who waits for what.
+//! A run that cannot go on ends with an error that names what waits, and for what.
 
 use std::time::Duration;
 
@@ -252,7 +252,7 @@ fn a_reduction_over_a_section_names_a_chunk_that_was_removed() {
 }
 
 #[test]
-fn who_only_removed_itself_is_waited_for_by_nobody_and_an_array_without_chunks_is_named() {
+fn a_chunk_that_only_removed_itself_is_not_waited_for_and_an_array_without_chunks_is_named() {
     for (ranks, workers) in [(1, 1), (3, 1), (2, 2)] {
         let Err(Error::Stalled { waiting }) = run(Cause::Removed, ranks, workers) else { panic!("no stall") };
         assert_eq!(waiting, ["array 2 `Listener` was set up without chunks"], "{ranks} ranks x {workers}");

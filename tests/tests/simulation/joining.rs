@@ -51,7 +51,7 @@ impl Chunk for Member {
 }
 
 #[test]
-fn who_joins_hears_of_no_reduction_before() {
+fn a_chunk_that_joins_hears_of_no_reduction_before() {
     for seed in seeds(200) {
         let config = simulated(seed).ranks(1 + (seed % 4) as u32);
         let report = run_array_with(config, FIRST, Placement::RoundRobin, |_| Member { round: 0 });

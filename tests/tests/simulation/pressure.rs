@@ -1,4 +1,4 @@
-//! Back-pressure by seed: whoever is fast waits for whoever is slow, and who wait for each other go on.
+//! Back-pressure by seed: fast chunks wait for slow ones, and chunks that wait for each other go on.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -68,11 +68,8 @@ impl Chunk for Stage {
 }
 
 fn chains(seed: u64, ranks: u32, limit: u64, period: Period) -> Report {
-    let config = simulated(seed).ranks(ranks).balance(period).mail_limit(limit);
-    let report =
-        run_array_with(config.wire_always(seed % 2 == 1), CHAINS * STAGES, Placement::RoundRobin, |_| {
-            Stage { seen: 0 }
-        })
+    let config = simulated(seed).ranks(ranks).balance(period).mail_limit(limit).wire_always(seed % 2 == 1);
+    let report = run_array_with(config, CHAINS * STAGES, Placement::RoundRobin, |_| Stage { seen: 0 })
         .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     assert_eq!(report.value(), Ok(vec![u64::from(CHAINS * STAGES) * ITEMS]));
     report
@@ -167,7 +164,7 @@ const NEWS: u64 = 40;
 struct Village {
     villagers: u32,
     criers: u32,
-    /// Bytes of news. Where they are few it is the letters of those who hear them that count.
+    /// Bytes of news. Where they are few the letters of those that hear them count.
     bytes: usize,
     /// Criers are thanked.
     thanks: bool,
@@ -175,7 +172,7 @@ struct Village {
     moves: bool,
 }
 
-/// The first chunks tell news to all, who may thank them; all but one hear them fast.
+/// The first chunks tell news to all, which may thank them; all but one hear them fast.
 #[derive(Serialize, Deserialize)]
 struct Villager {
     village: Village,
@@ -266,7 +263,7 @@ const LONG_NEWS: Village = Village { villagers: 7, criers: CRIERS, bytes: 2000, 
 const SHORT_NEWS: Village = Village { villagers: 40, bytes: 8, ..LONG_NEWS };
 
 #[test]
-fn who_broadcasts_makes_no_more_than_the_slowest_rank_takes() {
+fn a_chunk_that_broadcasts_makes_no_more_than_the_slowest_rank_takes() {
     for seed in seeds(200) {
         let (ranks, limit) = (1 + (seed / 6 % 7) as u32, [20_000, 40_000][(seed / 42 % 2) as usize]);
         let news = [LONG_NEWS, SHORT_NEWS][(seed / 2 % 2) as usize];
@@ -420,7 +417,7 @@ fn made(seed: u64, ranks: u32, limit: u64, goes_on: GoesOn) -> Report {
 }
 
 #[test]
-fn who_goes_on_as_another_elsewhere_or_with_what_it_kept_waits_as_well() {
+fn a_chunk_that_goes_on_as_another_elsewhere_or_with_what_it_kept_waits_as_well() {
     let [before, behind] = [true, false].map(|sends_first| GoesOn::AsAnother { sends_first });
     let [waits, passes] = [true, false].map(|waits| GoesOn::Elsewhere { waits });
     let ways = [before, behind, waits, passes, GoesOn::WithKept];

@@ -135,7 +135,7 @@ fn unread_max(seed: u64, ranks: u32, limit: u64, reading: Reading) -> u64 {
 }
 
 #[test]
-fn who_comes_to_syncs_and_reads_slowly_is_not_flooded() {
+fn a_chunk_that_comes_to_syncs_and_reads_slowly_is_not_flooded() {
     for seed in seeds(200) {
         let by = |divisor| seed / divisor % 2 == 0;
         let phase = if by(16) { 1 } else { 10 };
@@ -216,7 +216,7 @@ fn needed(seed: u64, ranks: u32, limit: u64) -> Report {
 }
 
 #[test]
-fn a_sync_ends_that_waits_for_who_is_held_back_because_of_it() {
+fn a_sync_ends_that_waits_for_a_chunk_that_is_held_back_because_of_it() {
     for seed in seeds(200) {
         let (ranks, limit) = (1 + (seed % 3) as u32, [1, 700, 3000][(seed / 3 % 3) as usize]);
         let report = needed(seed, ranks, limit);
