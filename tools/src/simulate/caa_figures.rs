@@ -23,19 +23,9 @@ pub(super) fn write(out: &mut dyn Write) -> Result<(), Error> {
     writeln!(out, "\nCAA paper, figures 3 to 5: {TASKS} tasks, means of {RUNS} runs")?;
     writeln!(out, "The paper: CAA below DD by 1.7 to 8.2 %, below MS by 15.5 to 21.9 %, most on 128 cores;")?;
     writeln!(out, "DD chosen mostly on 16 cores, MS on 32 and more.")?;
-    let heads = [
-        "cores",
-        "DD s",
-        "MS s",
-        "CAA s",
-        "below DD %",
-        "below MS %",
-        "chose DD",
-        "chose MS",
-        "leases s",
-        "ideal s",
-    ];
-    let mut table = Table::new(heads);
+    let heads =
+        "cores | DD s | MS s | CAA s | below DD % | below MS % | chose DD | chose MS | leases s | ideal s";
+    let mut table = Table::new(heads.split(" | "));
     let leases = POOLS.parse("leases").expect("it is in the table");
     for cores in CORES {
         let column = model.compare(cores, RUNS);

@@ -74,7 +74,8 @@ pub(super) fn read(files: &[PathBuf], step_s: Option<f64>) -> Result<Hosts, Stri
     let (mut all, mut named) = (Hosts::default(), BTreeSet::new());
     for file in files {
         let name = file.display();
-        // Reading reports a file that does not exist. A pipe may be named twice: it has other hosts each time.
+        // Hosts of a file that is named twice would count twice. A pipe has other hosts each time. Reading reports a file
+        // that does not exist.
         if file.is_file() && file.canonicalize().is_ok_and(|path| !named.insert(path)) {
             return Err(format!("{name}: named twice, expected each file once"));
         }
