@@ -1,4 +1,4 @@
-//! Tests the programs as a person starts them: results, error messages, exit codes, neighbours.
+//! Tests the programs as a person starts them: results, error messages, exit codes, busy processes.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::{Path, PathBuf};
@@ -142,7 +142,7 @@ fn the_port_that_the_monitor_took_is_printed() {
     let mut command = Command::new(RING);
     let output = command.args(["--hops", "100"]).env("CARIBOU_MONITOR", ":0").output().unwrap();
     let said = lines(&output.stderr);
-    let (_, port) = said[0].split_once("rank 0 tells how the run is doing on 127.0.0.1:").unwrap();
+    let (_, port) = said[0].split_once("rank 0 serves the state of the run on 127.0.0.1:").unwrap();
     assert!(said.len() == 1 && port.parse::<u16>().is_ok_and(|port| port > 0), "{said:?}");
 }
 
@@ -561,7 +561,7 @@ fn a_trace_whose_directory_cannot_be_made_is_refused_in_one_line() {
     let ended = Command::new(RING).env("CARIBOU_TRACE", "/dev/null/traces").output().unwrap();
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
     let [line] = &lines(&ended.stderr)[..] else { panic!("{ended:?}") };
-    let begin = "error: CARIBOU_TRACE: the directory /dev/null/traces cannot be made: ";
+    let begin = "error: CARIBOU_TRACE: the directory /dev/null/traces cannot be created: ";
     assert!(line.starts_with(begin), "{line}");
 }
 
@@ -584,7 +584,7 @@ fn a_trace_that_may_not_grow_ends_where_the_limit_is_and_the_run_goes_on() {
         let told = String::from_utf8_lossy(&ended.stderr);
         assert!(ended.status.success(), "{blocks}: {ended:?}");
         assert!(
-            told.contains("a file may have") || told.contains("what comes later is dropped"),
+            told.contains("a file may have") || told.contains("later records are dropped"),
             "{blocks}: {told}"
         );
     }
@@ -609,7 +609,7 @@ fn a_filter_without_a_trace_is_told_of() {
     let ended =
         Command::new(RING).args(["--hops", "10"]).env("CARIBOU_TRACE_FILTER", "handlers").output().unwrap();
     assert!(ended.status.success(), "{ended:?}");
-    let told = "CARIBOU_TRACE_FILTER does nothing without CARIBOU_TRACE";
+    let told = "CARIBOU_TRACE_FILTER has no effect without CARIBOU_TRACE";
     assert_eq!(String::from_utf8_lossy(&ended.stderr).matches(told).count(), 1, "{ended:?}");
 }
 
@@ -636,7 +636,7 @@ fn a_process_that_runs_by_itself_though_others_were_started_says_so() {
         command.env(variable, value);
     }
     let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
-    let line = "CARIBOU_PROCESSES=threads: process 1 of the 2 that were started runs by itself";
+    let line = "CARIBOU_PROCESSES=threads: process 1 of 2 runs by itself";
     assert_eq!(said.matches(line).count(), 1, "{said}");
 }
 

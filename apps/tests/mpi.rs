@@ -315,7 +315,9 @@ fn a_program_goes_on_from_a_checkpoint_in_another_number_of_processes() {
         let _ = fs::remove_dir_all(&dir);
         let checkpoints = format!("--checkpoint {},every=20ms,keep=1 --restart auto --check", dir.display());
         // A run that has ended leaves its last checkpoint.
-        for (processes, begins) in [(2, "begins anew"), (3, "goes on from"), (1, "goes on from")] {
+        for (processes, begins) in
+            [(2, "starts from the beginning"), (3, "continues from"), (1, "continues from")]
+        {
             let what = format!("{program} on {processes} processes");
             let Some(ended) = start(processes, &[], program, &format!("{options} {checkpoints}")) else {
                 return;

@@ -25,7 +25,7 @@ fn check(program: &str, arguments: &str, period: &str) {
     assert!(output.status.success(), "{what}");
     assert!(said.contains("Every run ended with the serial program's result"), "{what}");
     for (active, before) in [(1, 3), (3, 1), (2, 3)] {
-        let line = format!("{active} of 3 ranks are active from now on, before it was {before}");
+        let line = format!("{active} of 3 ranks are active from now on (before: {before})");
         assert_eq!(told.matches(&line).count(), 1, "{what}");
     }
 }

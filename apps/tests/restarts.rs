@@ -100,7 +100,7 @@ fn saves_at_signals(name: &str, program: &str, arguments: &str) {
     }
     let (output, told) = ended(start(ranks.next().unwrap()));
     assert!(!dir.join("unfinished").exists(), "it has its result");
-    assert!(told.contains("caribou: goes on from"), "{told}");
+    assert!(told.contains("caribou: continues from"), "{told}");
     assert_right(&output, &told);
     fs::remove_dir_all(dir).unwrap();
 }
@@ -134,7 +134,8 @@ fn a_run_that_begins_anew_where_another_left_checkpoints_says_so() {
     let (first, second) = (begin(), begin());
     assert_right(&first, &told(&first));
     assert_right(&second, &told(&second));
-    let line = "has checkpoints of another run: this one begins anew, and removes them as it makes its own";
+    let line =
+        "has checkpoints of another run: this run starts from the beginning, and replaces them with its own";
     assert_eq!([first, second].map(|run| told(&run).contains(line)), [false, true]);
     fs::remove_dir_all(dir).unwrap();
 }
@@ -189,8 +190,8 @@ fn a_program_that_is_killed_at_any_moment_ends_with_the_right_result() {
             let _ = child.kill();
         }
         let (output, told) = ended(child);
-        restarted += u32::from(told.contains("caribou: goes on from"));
-        anew += u32::from(told.contains("caribou: begins anew"));
+        restarted += u32::from(told.contains("caribou: continues from"));
+        anew += u32::from(told.contains("caribou: starts from the beginning"));
         match output.status.code() {
             None => killed += 1,
             Some(_) => {

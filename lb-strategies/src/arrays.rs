@@ -3,9 +3,9 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | [`balancer`] | makes a decision from the reports of a phase, with all modules below |
+//! | [`balancer`] | makes a decision from the reports of a phase (the time between two syncs, or a balancing window), with all modules below |
 //! | `report` | defines the reports of a phase |
-//! | `activity` | counts the messages of chunks, because windows cut steps in the middle |
+//! | `activity` | counts the messages of chunks, because balancing windows cut steps in the middle |
 //! | `estimate` | estimates the share and speed of each rank |
 //! | [`mod@predict`] | predicts the loads of the next phase |
 //! | `balanced_units` | makes groups of chunks into one chunk for the strategy |

@@ -77,8 +77,8 @@ mod tests {
             build: |parameters| parameters.integer("how").map(|_| unreachable!("it is not listed")),
         };
         let error = entry.make("mine").err().expect("there is no such parameter").to_string();
-        let expected = "strategy mine: it panicked when it was made: it asks for the parameter \"how\", which is not among \
-                        those it lists";
+        let expected = "strategy mine panicked when it was created: the parameter \"how\" is read, but the strategy does \
+                        not list it";
         assert_eq!(error, expected);
     }
 }

@@ -9,7 +9,7 @@
 //! and policies call none of them. The crate does no IO, reads no clock, starts no thread, prints nothing and depends
 //! on no hash order. The same snapshot and seed give the same answer on every run.
 //!
-//! A first program has two equal ranks. A busy neighbour leaves one of them half of its vCPU.
+//! A first program has two equal ranks. A busy process leaves one of them half of its vCPU.
 //!
 //! ```
 //! use lb_strategies::{ArrayId, ChunkId, ChunkLoad, Rank, RankLoad, Snapshot, ARRAYS};
@@ -36,7 +36,7 @@
 //! | module | purpose |
 //! |---|---|
 //! | [`arrays`], [`pools`], [`supersteps`] | the policies for each shape of program; none of the three uses another |
-//! | [`shape`] | names the shapes of programs |
+//! | [`shape`] | names the shapes of programs: arrays, pools, supersteps |
 //! | [`apportion`](mod@apportion) | splits whole numbers in proportion to speeds |
 //! | [`entry`], [`table`], [`tables`] | describe a policy by its name, all policies of a shape, and the tables of all shapes |
 //! | [`parameters`], [`spec`], [`renamed`] | read the parameters of a policy as users write them, with old names |

@@ -136,8 +136,7 @@ impl Parameters {
     /// The value of `key` as written.
     pub(crate) fn value(&self, key: &str) -> &str {
         let value = self.values.get(key);
-        value
-            .unwrap_or_else(|| panic!("it asks for the parameter {key:?}, which is not among those it lists"))
+        value.unwrap_or_else(|| panic!("the parameter {key:?} is read, but the strategy does not list it"))
     }
 
     /// The error for a value of `key` that is not as `expected`.

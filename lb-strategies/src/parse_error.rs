@@ -60,7 +60,7 @@ pub enum ParseError {
         key: String,
     },
     /// The policy panicked when it was made.
-    #[error("strategy {strategy}: it panicked when it was made: {panic}")]
+    #[error("strategy {strategy} panicked when it was created: {panic}")]
     Panicked {
         /// The strategy that was named.
         strategy: &'static str,

@@ -1,4 +1,4 @@
-//! Defines the shapes of programs. Each shape has its own policies.
+//! Defines the shapes of programs: arrays, pools and supersteps. Each shape has its own policies.
 
 use std::fmt;
 

@@ -9,15 +9,15 @@
 //! | [`race`](mod@race) | computes the time of a group of workers that compute copies |
 //! | [`line`](mod@line) | fits a straight line to points |
 //! | `equal` | `equal`: equal shares, with which other policies are compared |
-//! | `load_factor` | `load-factor`: shares times load factors (jacobi-factor.txt) |
-//! | `des` | `des`: shares in proportion to predicted speeds (dlb-jr.txt) |
-//! | `replicate` | `replicate`: several workers compute each share, and the first result counts (dlb-jr.txt) |
-//! | `dlb_jr` | `dlb-jr`: `des` or `replicate`, whichever is expected to be faster (dlb-jr.txt) |
+//! | `load_factor` | `load-factor`: shares times load factors (Al-Ameedi and Fanfakh) |
+//! | `des` | `des`: shares in proportion to predicted speeds (Dobber et al.) |
+//! | `replicate` | `replicate`: several workers compute each share, and the first result counts (Dobber et al.) |
+//! | `dlb_jr` | `dlb-jr`: `des` or `replicate`, whichever is expected to be faster (Dobber et al.) |
 //! | `adaptive` | `adaptive`: whichever of these was fastest lately |
 //!
-//! Sources are named by file. dlb-jr.txt: Dobber, van der Mei and Koole, "Dynamic Load Balancing and Job Replication in
-//! a Global-Scale Grid Environment: a Comparison". jacobi-factor.txt: Al-Ameedi and Fanfakh, "Performance Improvement
-//! for Parallel Message Passing Applications", 2021.
+//! Sources: Dobber, van der Mei and Koole, "Dynamic Load Balancing and Job Replication in a Global-Scale Grid
+//! Environment: a Comparison", 2008 ("Dobber et al."). Al-Ameedi and Fanfakh, "Performance Improvement for Parallel
+//! Message Passing Applications", 2021.
 
 mod adaptive;
 mod des;

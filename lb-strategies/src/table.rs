@@ -1,7 +1,7 @@
-//! Keeps the policies for a shape of program, and selects one as a user writes it: `refine,tolerance=0.1`.
+//! Keeps the policies for one [`Shape`] of program, and selects one as a user writes it: `refine,tolerance=0.1`.
 //!
-//! Our tables are constants, and not filled by plug-ins at start, so that they can be read and have the same order
-//! everywhere. A program adds its own policies to a copy.
+//! Our tables are constants in the source, and not filled by plug-ins at start. So they have the same order everywhere.
+//! A program adds its own policies to a copy.
 
 use crate::choice::Choice;
 use crate::entry::Entry;

@@ -1,4 +1,4 @@
-//! Defines the tables of policies of all shapes, and functions that need all of them.
+//! Defines the tables of policies of all [`Shape`]s of program, and functions that need all of them.
 
 use crate::arrays::strategy::Strategy;
 use crate::choice::Choice;
@@ -90,9 +90,9 @@ pub fn check_own(tables: &[&dyn Listing]) -> Result<(), BadName> {
     for (position, &name) in own.iter().enumerate() {
         let letter = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
         let why = if name.is_empty() || name == "help" || !name.chars().all(letter) {
-            "is no name: letters, digits, `-`, `_` and `.` make one, but not `help`"
+            "is not a valid name: expected letters, digits, `-`, `_` and `.`, and not `help`"
         } else if own[..position].contains(&name) {
-            "is the name of two strategies that were registered"
+            "is registered by two strategies"
         } else {
             continue;
         };

@@ -19,8 +19,8 @@
 //!
 //! Of arrays: all chunks with their messages, reductions in progress, and messages that wait for quiescence or for
 //! [`send_after`](crate::Ctx::send_after). A delayed message waits for the rest of its delay. Chunks restart on the
-//! ranks that they were on, if there are as many ranks as before and all were active. Otherwise they restart on their
-//! home ranks. [`Chunk::on_arrive`](crate::Chunk::on_arrive) is called as after a migration. If a chunk has a random
+//! ranks that they were on, if there are as many ranks as before, all were active, and the strategy moves chunks.
+//! Otherwise they restart on their home ranks. [`Chunk::on_arrive`](crate::Chunk::on_arrive) is called as after a migration. If a chunk has a random
 //! stream, it is part of the state that the program serialises. [Groups](crate::Setup::group) are made anew.
 //!
 //! Chunks must be balanced while they run ([`Period`](crate::config::Period)), because the state of syncs is not saved.

@@ -1,8 +1,8 @@
 //! The settings of a run, as a builder. Each setting is also a `CARIBOU_*` variable, except settings that belong to the
-//! program, such as its own strategies or slowed ranks.
+//! program, such as its own strategies, or ranks that it slows down for a test.
 //!
-//! A setting is a field with its default, a method, and a row of [`VARIABLES`]. Only [`Config::with_env`] reads the
-//! environment. A variable that starts with `CARIBOU_` and has no row is an error that suggests the nearest name.
+//! A setting is a field with its default, a method, and a row of [`VARIABLES`]. Only [`Config::with_env`] reads these
+//! variables. A variable that starts with `CARIBOU_` and has no row is an error that suggests the nearest name.
 
 mod balancing;
 mod restart;
@@ -291,7 +291,7 @@ impl Config {
     }
 
     /// Bytes of messages that may wait in the mailboxes of a rank, or with its chunks at a sync; by default 64 MiB. A
-    /// rank above this limit blocks chunks that send to it until half of the bytes are handled, so senders cannot
+    /// rank above this limit blocks chunks that send to it until less than half of the limit waits. So senders cannot
     /// outrun receivers for long. If all ranks wait for each other, or a sync does not end, the limit and the bytes in
     /// flight are doubled. See "When a consumer is slow" in `docs/settings.md`.
     #[must_use]
@@ -520,11 +520,11 @@ impl Config {
     fn unsimulated(&self) -> impl Iterator<Item = &'static str> {
         let asked = [
             (self.trace.is_some(), "is not recorded: CARIBOU_TRACE has no effect"),
-            (!self.spot.is_none(), "asks no metadata service: CARIBOU_SPOT has no effect"),
-            (self.monitor.is_some(), "tells nobody how it is doing: CARIBOU_MONITOR has no effect"),
+            (!self.spot.is_none(), "polls no metadata service: CARIBOU_SPOT has no effect"),
+            (self.monitor.is_some(), "serves no status: CARIBOU_MONITOR has no effect"),
             (
                 !self.slowed.is_empty(),
-                "has ranks of one speed: Config::slowed has no effect on their capacity",
+                "has ranks of equal speed: Config::slowed has no effect on their capacity",
             ),
         ];
         asked.into_iter().filter_map(|(asked, what)| asked.then_some(what))
@@ -598,7 +598,10 @@ impl Config {
         }
         for &(rank, factor) in &self.slowed {
             let why = if rank >= ranks {
-                format!("there is no rank {rank}, but {}", counted(ranks as usize, "rank", "ranks"))
+                format!(
+                    "rank {rank} does not exist, the run has {}",
+                    counted(ranks as usize, "rank", "ranks")
+                )
             } else if !factor.is_finite() || factor <= 0.0 {
                 format!("rank {rank} cannot be {factor} times slower: expected a number above 0")
             } else {
@@ -627,8 +630,9 @@ fn simulated(seed: Option<u64>, launch: Launch) -> Result<Option<u64>, Error> {
     match launch {
         Launch::Together { process, processes } if seed.is_some() => {
             let why = format!(
-                "a simulated run is one process, but this is process {process} of {processes}: start it by itself, or \
-                 set CARIBOU_PROCESSES=threads to let each make the same run"
+                "a simulated run is one process, but this is process {process} of {processes}: start it without \
+                 mpirun, or \
+                 set CARIBOU_PROCESSES=threads to repeat the run in each process"
             );
             Err(wrong("CARIBOU_SIMULATE", why))
         }

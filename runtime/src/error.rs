@@ -86,7 +86,7 @@ pub enum Error {
 
     /// A pool ended with iterations missing or executed twice. Its policy is at fault, and there is no valid result.
     #[error(
-        "the pool executed {executed} iterations rather than each of {iterations} once: its policy is at fault"
+        "the pool executed {executed} iterations, expected each of {iterations} once: its policy is at fault"
     )]
     Miscounted {
         /// Iterations executed.
@@ -97,7 +97,7 @@ pub enum Error {
 
     /// No message is in flight and no chunk has called `exit`, so no handler will ever run again. The runtime cannot
     /// see what a chunk waits for: see [`Chunk::waits_for`](crate::Chunk::waits_for).
-    #[error("the run has stalled: nothing is left to do and nobody called exit{}", list(waiting))]
+    #[error("the run has stalled: no message is left and no chunk has called exit{}", list(waiting))]
     Stalled {
         /// The waiting chunks, one per line, each with what it waits for.
         waiting: Vec<String>,
@@ -200,7 +200,7 @@ pub enum Error {
 
     /// A signal or a cloud ended the run, which saved its state first. A restart goes on from the checkpoint.
     #[error(
-        "{by}: the run has ended early; its state is in {checkpoint}, and CARIBOU_RESTART goes on from there"
+        "{by}: the run has ended early; its state is in {checkpoint}, from which CARIBOU_RESTART continues"
     )]
     Interrupted {
         /// The signal or the cloud, and the rank that got the notice.

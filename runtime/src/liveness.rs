@@ -46,7 +46,8 @@
 //! 3. The parent sends its password first, so a child checks that it has found its parent before it sends its own
 //!    password. After that the child does not give up, so a connection that ends after the child's password is always a
 //!    death. An inner rank connects to its parent before it sends anything to its children.
-//! 4. Nothing blocks the thread. Bytes that a neighbour does not read are queued: a ping, a pong, a frame per loss.
+//! 4. Nothing blocks the thread. Bytes that a neighbour does not read are queued: at most a ping, a pong and a frame
+//!    per loss.
 //! 5. A rank forwards a loss to all its neighbours except the sender, and then calls its [`OnPeerEvent`]. It sends
 //!    earlier losses to a child that connects late. There is one path between two ranks, so no rank receives a loss
 //!    twice. If a rank dies because of a loss, its own death is reported after that loss.

@@ -26,7 +26,7 @@ use crate::warn::warn;
 
 /// A line for the user about a notice; `by` names its source and the rank that got it.
 pub(crate) fn notice_line(by: &str) -> String {
-    format!("{by}: the run saves its state and ends, once what its workers execute now has ended")
+    format!("{by}: the run saves its state and ends after the handlers or iterations that run now")
 }
 
 /// Listens for notices while it exists.
@@ -56,11 +56,11 @@ impl Listener {
         let spot = if asks { config.spot.clone() } else { Spot::none() };
         let started = Watcher::start(&spot, notification.clone());
         let watcher = started.unwrap_or_else(|why| {
-            warn(&format!("no metadata service is asked: {why}"));
+            warn(&format!("no metadata service is polled: {why}"));
             None
         });
         if let Err(why) = signals::listen(&notification) {
-            warn(&format!("signals cannot be heard: {why}"));
+            warn(&format!("SIGTERM and SIGUSR1 do not give notice, because they cannot be handled: {why}"));
         }
         Listener { notification, _watcher: watcher }
     }

@@ -1,4 +1,4 @@
-//! The reports of finished runs, of any shape: worker times, memory, syncs, undelivered messages.
+//! The reports of finished runs of arrays, pools and supersteps: worker times, memory, syncs, undelivered messages.
 //!
 //! [`Report`](crate::Report) is for arrays, [`PoolReport`](crate::pools::PoolReport) for pools,
 //! [`SuperstepReport`](crate::supersteps::SuperstepReport) for programs in supersteps. Each holds a [`RunReport`].

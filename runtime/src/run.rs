@@ -1,4 +1,5 @@
-//! Starts a run of any shape of program, with its ranks as threads of this process or as processes of a job.
+//! Starts a run of any program (arrays, pools, supersteps), with its ranks as threads of this process or as processes
+//! of a job.
 
 pub(crate) mod context;
 #[cfg(feature = "mpi")]
@@ -40,9 +41,7 @@ fn warn_of_others(found: Launch) {
     static TOLD: Once = Once::new();
     if let Launch::Together { process, processes: processes @ 2.. } = found {
         TOLD.call_once(|| {
-            warn(&format!(
-                "CARIBOU_PROCESSES=threads: process {process} of the {processes} that were started runs by itself"
-            ));
+            warn(&format!("CARIBOU_PROCESSES=threads: process {process} of {processes} runs by itself"));
         });
     }
 }

@@ -1,4 +1,6 @@
-//! Formats counts and names of types for messages to people.
+//! Formats counts, durations and names of types for messages to people.
+
+use std::time::Duration;
 
 /// A count with the singular or plural of what is counted.
 pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
@@ -8,7 +10,17 @@ pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
 /// The message that the number of active ranks has changed, with the number of `all` ranks.
 pub(crate) fn resize_line(active: usize, all: usize, before: usize) -> String {
     let ranks = counted(all, "rank", "ranks");
-    format!("{active} of {ranks} are active from now on, before it was {before}")
+    format!("{active} of {ranks} are active from now on (before: {before})")
+}
+
+/// A duration with three digits and its unit, such as `35.5 ms`. Seconds above 999 have more digits.
+pub(crate) fn duration(time: Duration) -> String {
+    let ns = time.as_nanos() as f64;
+    let units = [(1e9, "s"), (1e6, "ms"), (1e3, "us")];
+    let (unit_ns, unit) = units.into_iter().find(|&(unit_ns, _)| ns >= unit_ns).unwrap_or((1.0, "ns"));
+    let number = ns / unit_ns;
+    let digits = if number < 10.0 { 2 } else { usize::from(number < 100.0) };
+    format!("{number:.digits$} {unit}")
 }
 
 /// A type's name, without its path and its generic arguments.
@@ -29,6 +41,12 @@ pub(crate) fn type_name_without_paths<T: ?Sized>() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_has_three_digits() {
+        let text = |ns| duration(Duration::from_nanos(ns));
+        assert_eq!([35_544_000, 1_500, 123_000_000_000].map(text), ["35.5 ms", "1.50 us", "123 s"]);
+    }
 
     #[test]
     fn a_whole_name_has_no_paths() {

@@ -1,5 +1,5 @@
-//! Tools for threads that every shape of program uses: clocks, sleep and wake-up, barriers, thread limits, and a lock
-//! that is elided where a rank has one worker.
+//! Tools for threads that arrays, pools and supersteps use: clocks, sleep and wake-up, barriers, thread limits, and a
+//! lock that is elided where a rank has one worker.
 
 pub(crate) mod barrier;
 pub(crate) mod clock;

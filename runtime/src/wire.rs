@@ -78,7 +78,8 @@ pub(crate) fn encoded_bytes<T: Serialize>(value: &T) -> u64 {
 }
 
 /// The length of a message's encoding: about the bytes that it holds, inside the value or on the heap. For types of
-/// known length the compiler computes the sum. 0 if the encoding fails or panics, which is reported elsewhere.
+/// known length the compiler computes the sum. 0 if the encoding fails or panics, which is reported where the
+/// message is encoded.
 #[inline(always)]
 pub(crate) fn message_bytes<M: Serialize>(message: &M) -> u64 {
     catch_unwind(AssertUnwindSafe(|| count(message, MESSAGE))).unwrap_or(0)

@@ -472,12 +472,12 @@ static ASKED: AtomicU64 = AtomicU64::new(0);
 #[test]
 fn a_fault_of_the_program_is_told_by_what_it_was_called_for() {
     for (fault, expected) in [
-        ("begin", "making what all workers know"),
-        ("unit", "making unit 7"),
-        ("edge", "showing the edge of a unit"),
+        ("begin", "creating the shared data"),
+        ("unit", "creating unit 7"),
+        ("edge", "returning the edge of a unit"),
         ("compute", "rank 1 panicked while computing units 5 to 9 in step 3: on purpose"),
         ("combine", "combining the parts of step 4: on purpose"),
-        ("ends", "after step 4 `combine` ends the run at worker"),
+        ("ends", "after step 4 `combine` ended the run on worker"),
     ] {
         for config in [Config::default().simulate(1), Config::default()] {
             ASKED.store(0, Ordering::Relaxed);
@@ -491,9 +491,9 @@ fn a_fault_of_the_program_is_told_by_what_it_was_called_for() {
 fn edges_of_some_units_and_units_beyond_memory_are_refused() {
     let refused = |units| error_of(&Config::default().ranks(2), Ragged(units));
     let error = refused(12);
-    assert!(error.contains("expected all to have one or none"), "{error}");
+    assert!(error.contains("expected all units or no unit to have one"), "{error}");
     let error = refused(u64::MAX);
-    assert!(error.contains("18446744073709551615 units are more than the memory has room for"), "{error}");
+    assert!(error.contains("18446744073709551615 units do not fit into memory"), "{error}");
 }
 
 /// Begins with another division whenever it is asked.
@@ -524,7 +524,7 @@ fn a_wrong_answer_ends_a_run_of_one_worker_too() {
     let bar = Bar { cells: 10, steps: 100, heavy: false, exchange: Exchange::Direct };
     let wrong = Wrong(Division { units: vec![3], copies: 1 });
     let error = error_of(&Config::default().ranks(1).superstep_strategy(wrong), bar);
-    assert!(error.contains("the policy `wrong` answered shares of 3 units, and there are 10"), "{error}");
+    assert!(error.contains("the policy `wrong` returned shares of 3 units, expected 10 units"), "{error}");
 }
 
 /// What a policy must not answer.
@@ -560,9 +560,13 @@ impl Divider for WrongDivider {
 fn a_policy_that_loses_units_ends_the_run_with_what_was_wrong() {
     let bar = Bar { cells: 10, steps: 100, heavy: false, exchange: Exchange::Direct };
     for (units, copies, why) in [
-        (vec![5, 4], 1, "after step 3 the policy `wrong` answered shares of 9 units, and there are 10"),
-        (vec![10], 1, "after step 3 the policy `wrong` answered 1 shares for 2 workers"),
-        (vec![5, 5], 3, "after step 3 the policy `wrong` answered 3 copies, expected a number from 1 to 2"),
+        (vec![5, 4], 1, "after step 3 the policy `wrong` returned shares of 9 units, expected 10 units"),
+        (
+            vec![10],
+            1,
+            "after step 3 the policy `wrong` returned 1 shares, expected one for each of 2 workers",
+        ),
+        (vec![5, 5], 3, "after step 3 the policy `wrong` returned 3 copies, expected a number from 1 to 2"),
     ] {
         let config = Config::default().ranks(2).superstep_strategy(Wrong(Division { units, copies }));
         let error = error_of(&config, bar);

@@ -168,7 +168,7 @@ mod tests {
     fn a_run_in_which_nothing_moves_is_not_resized() {
         let said = resized("none", &["1"]);
         assert!(
-            said[0].as_ref().is_err_and(|why| why.contains("nothing in the run can be moved")),
+            said[0].as_ref().is_err_and(|why| why.contains("no chunk of this run can move")),
             "{said:?}"
         );
     }

@@ -1,5 +1,6 @@
 //! Implements `caribou top`: shows the state of a running program that has `CARIBOU_MONITOR` set. It only reads.
-//! Figures are differences between two answers of the program: they describe the last interval, not the whole run.
+//! Figures on the screen are differences between two answers of the program, so they describe the last interval, except
+//! kinds of messages. With `--once` and `--json` they describe the run so far.
 //!
 //! Each module uses only modules above it:
 //!

@@ -1,5 +1,5 @@
 //! Records the time at which each iteration is complete on all ranks. The disturbance injector reads these times to
-//! start and stop neighbours.
+//! start and stop *neighbours* (busy processes on the vCPU of a rank).
 //!
 //! Any worker of the program may record. Recording takes two atomic writes and one read, so that it does not show in an
 //! iteration of a millisecond.

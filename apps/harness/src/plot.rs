@@ -1,8 +1,7 @@
-//! Plots iteration times, one colour per strategy, with disturbed windows shaded, as in figure 3 of the refinement
-//! paper.
+//! Plots iteration times, one colour per strategy, with disturbed windows shaded, as in figure 3 of Gupta et al., 2013.
 //!
-//! Iterations beside a neighbour scatter, because the scheduler hands out slices of milliseconds. So each run is drawn
-//! twice: every iteration as a pale point, and a running mean as a line.
+//! Iterations beside a busy process on the same vCPU scatter, because the scheduler hands out slices of milliseconds.
+//! So each run is drawn twice: every iteration as a pale point, and a running mean as a line.
 
 use presentation::chart::{Axis, Band, Chart, Series};
 use presentation::format::plural;

@@ -1,7 +1,7 @@
 //! Implements [`Shape`] for programs that are pools of independent iterations. [`run`] makes one run of such a program.
 //!
 //! A pool has no iterations that end together, so it has no option `--period`. Its progress is counted in percent:
-//! neighbours start and end at percents of the pool, and a plot shows the time of each percent.
+//! neighbours (busy processes) start and end at percents of the pool, and a plot shows the time of each percent.
 
 mod facts;
 mod progress;

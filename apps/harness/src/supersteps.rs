@@ -1,7 +1,8 @@
 //! Implements [`Shape`] for programs in supersteps. [`run`] makes one run of such a program.
 //!
-//! A step of the clock is one superstep: neighbours start and end at steps, and a plot shows the time of each. If a
-//! program runs until its answer is good enough, only the end shows the number of steps. The total is then the maximum.
+//! A step of the clock is one superstep: neighbours (busy processes) start and end at steps, and a plot shows the time
+//! of each. If a program runs until its answer is good enough, only the end shows the number of steps. The total is
+//! then the maximum.
 
 mod clocked;
 mod facts;

@@ -3,7 +3,7 @@
 //! A rim is one vector per side. Before a step it holds the *halo*: the cells just outside that side. The step reads
 //! each halo cell and writes the block's own new *edge* cell in its place, which the neighbour on that side needs next.
 //! So the vector of a received message is sent in the next message: nothing is copied in or out, nothing is allocated,
-//! and the two columns are read and written while their row is in the cache.
+//! and the left and right rims are read and written while their row is in the cache.
 //!
 //! `plate` has the place of the block and its neighbours, `rows` the storage of its rows.
 

@@ -1,7 +1,8 @@
 //! Computes when all workers have the parts of a step (results that each worker computed), for five kinds of exchange.
 //!
 //! The first three are also in production (`caribou::supersteps::Exchange`). Programs with MPI use the last two, as in
-//! jacobi-factor.txt. A worker's link carries one message at a time in each direction, and both directions at once.
+//! Al-Ameedi and Fanfakh (2021). A worker's link carries one message at a time in each direction, and both directions
+//! at once.
 
 /// How the parts of a step reach all workers.
 ///

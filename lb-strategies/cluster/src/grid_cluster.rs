@@ -1,5 +1,5 @@
-//! Simulates the grid of dlb-jr.txt: nodes with fluctuating job times, and a program with one equal job per node and
-//! step.
+//! Simulates the grid of Dobber et al. (2008): nodes with fluctuating job times, and a program with one equal job per
+//! node and step.
 //!
 //! The paper measured 130 nodes of PlanetLab, with 2000 jobs each of 10 s on an idle CPU. Its job times are not public.
 //! Here they are drawn by a [`JobTimeModel`], or computed from measured hosts by [`job_times`].

@@ -1,11 +1,12 @@
-//! Simulates the cluster and program of jacobi-factor.txt, section 5: nodes of four kinds, and a dense Jacobi
-//! iteration.
+//! Simulates the cluster and program of Al-Ameedi and Fanfakh (2021), section 5: nodes of four kinds, and a dense
+//! Jacobi iteration.
 //!
 //! The paper gives the speed of the nodes and the bandwidth between them. It does not give the time of a message, the
 //! number of iterations, or the node of the serial program. Here the serial program runs on the slowest kind of node,
 //! and there are [`STEPS`] iterations. A message takes [`DELAY_S`], which is fitted to one number of the paper: the
-//! speedup of 12.38 with 6000 rows. All other numbers follow. They grow faster with the size than the paper's: in the
-//! paper, iterations take 31 us more for each 1000 rows, as if eight bytes per row were sent at a fifth of 10 Gbit/s.
+//! speedup of 12.38 with 6000 rows. All other numbers follow. The simulated speedups grow faster with the size than the
+//! paper's. By the paper's speedups, an iteration takes 84, 145 and 208 us with 4000, 6000 and 8000 rows: 31 us for each 1000 rows, as
+//! if eight bytes per row were sent at a fifth of 10 Gbit/s.
 
 use std::sync::Arc;
 

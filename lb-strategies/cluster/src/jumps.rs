@@ -1,7 +1,7 @@
 //! Simulates threads whose speed jumps at random. Each thread draws a level, keeps it for a while, then draws the next.
 //!
-//! This models a thread that the host moves about, if only its speeds are known. If it is known which threads share a
-//! core, use [`hardware_threads`](super::hardware_threads).
+//! This models a thread that the host moves from core to core, if only its speeds are known. If it is known which
+//! threads share a core, use [`hardware_threads`](super::hardware_threads).
 
 use std::collections::BTreeMap;
 

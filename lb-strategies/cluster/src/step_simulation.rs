@@ -52,7 +52,8 @@ pub struct StepProgram {
     pub link: Wire,
     /// Time of the message that a job is finished, s.
     pub notify_s: f64,
-    /// Fixed time of a division, s. Towards copies, a division takes 140 % of it, back 60 % (dlb-jr.txt, section 3.1).
+    /// Fixed time of a division, s. Towards copies, a division takes 140 % of it, back 60 % (Dobber
+    /// et al., 2008, section 3.1).
     pub division_s: f64,
     /// Number of steps until a division of the policy takes effect.
     pub lag: u64,

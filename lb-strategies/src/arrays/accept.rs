@@ -93,12 +93,12 @@ pub(super) fn is_available(snapshot: &Snapshot, rank: Rank) -> bool {
     snapshot.ranks.get(rank.index()).is_some_and(|rank| rank.available)
 }
 
-/// Accepts to ask a strategy that takes `decide_ns`, if the best achievable gain over the next `phases` phases exceeds
 /// Judges whether to ask a strategy that takes `decide_ns`. The best achievable gain over the next `phases` phases must
 /// exceed this time plus the cost of the cheapest move. The best achievable gain is the distance to [`bound_ns`].
 ///
 /// [`accept()`] does not count `decide_ns`: once there is a plan, this time is spent in any case. If a migratable chunk
 /// is on an unavailable rank, asking is always worth it, because the chunk cannot stay.
+///
 /// ```
 /// use lb_strategies::{Background, MoveCost, Verdict, synthetic::Workload, worth_asking};
 /// let cost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };

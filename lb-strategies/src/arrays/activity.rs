@@ -1,5 +1,5 @@
-//! Counts the messages that each chunk handles, to compare the costs of chunks although windows cut their steps in the
-//! middle. The balancer corrects measured costs with these counts.
+//! Counts the messages that each chunk handles, to compare the costs of chunks although balancing windows cut their
+//! steps in the middle. The balancer corrects measured costs with these counts.
 //!
 //! In a short window, one chunk may have made four steps and another five. The cost per message, times the messages per
 //! window in the long run, is the cost of a whole number of steps.

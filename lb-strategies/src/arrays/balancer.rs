@@ -1,5 +1,5 @@
-//! Decides from the reports of a phase (the time between two syncs or windows) which chunks go to which ranks for the
-//! next phase. Rank 0 of a run calls [`Balancer`] without a lock, and so do replays of recorded reports.
+//! Decides from the reports of a phase (the time between two syncs, or a balancing window) which chunks go to which
+//! ranks for the next phase. Rank 0 of a run calls [`Balancer`] without a lock, and so do replays of recorded reports.
 //!
 //! ```text
 //! PhaseReport --> estimate (share, speed) --> ticks --> history --> predict        report

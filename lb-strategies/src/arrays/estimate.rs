@@ -1,9 +1,9 @@
 //! Estimates the share and the speed of each rank from its samples. The balancer computes capacities from them.
 //!
 //! *Share* is `cpu / (cpu + wait + steal)` while the rank wanted to run. At syncs, a phase counts fully if the rank
-//! wanted to run for at least [`TRUSTED_NS`], else in proportion. In windows, the share is a running mean. A rank that
-//! hardly wanted to run, or has no chunks, shows no share. Its old share decays towards 1, so that it gets work again
-//! and is measured. Its background load decays towards 0.
+//! wanted to run for at least [`TRUSTED_NS`], else in proportion. In balancing windows, the share is a running mean. A
+//! rank that hardly wanted to run, or has no chunks, shows no share. Its old share decays towards 1, so that it gets
+//! work again and is measured. Its background load decays towards 0.
 //!
 //! *Speed* is relative to the fastest rank. A difference counts once it exceeds the strategy's noise level, and until
 //! it is below half of that level. Without this hysteresis, a speed near the level would move chunks to and fro.

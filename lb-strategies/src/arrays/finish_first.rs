@@ -6,6 +6,7 @@
 //!
 //! Loads only grow while chunks are placed, so an outdated heap entry has too early a time. The entry comes to the top
 //! and is refreshed there. Cost per chunk: O(classes + log ranks), with at most [`CLASSES_MAX`] classes.
+
 use std::cmp::Reverse;
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
 

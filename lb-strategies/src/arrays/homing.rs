@@ -1,8 +1,8 @@
 //! Replaces moves of a plan by equally useful moves that return chunks home, to the rank on which they began. The
-//! balancer applies this to each plan that it makes in windows.
+//! balancer applies this to each plan that it makes in balancing windows.
 //!
-//! Programs place chunks that exchange messages on the same rank. Without this rule, moves that follow a neighbour or
-//! noise would shuffle all chunks in the long run, and most messages would cross ranks. No record of messages is
+//! Programs place chunks that exchange messages on the same rank. Without this rule, moves that follow another process
+//! or noise would shuffle all chunks in the long run, and most messages would cross ranks. No record of messages is
 //! needed.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Decides how large the predicted gain of a plan must be to be carried out, where phases are windows. Small gains may
-//! be errors of the prediction, and earlier plans may not have saved what was predicted.
+//! Decides how large the predicted gain of a plan must be to be carried out, where phases are balancing windows (there
+//! are no syncs). Small gains may be errors of the prediction, and earlier plans may not have saved what was predicted.
 //!
 //! A plan must gain more than max(noise, surprise, cost of its moves) / trust:
 //!

@@ -1,4 +1,5 @@
-//! Defines the reports on a phase that the balancer decides by, and the moves of its decisions.
+//! Defines the reports on a phase (the time between two syncs, or a balancing window) that the balancer decides by, and
+//! the moves of its decisions.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,9 @@
-//! Decides whether a scattered placement has helped, by the pace of chunks before and after scattering.
+//! Decides whether a scattered placement has helped, by the messages per second that chunks handle before and after
+//! scattering.
 //!
 //! Scattering separates chunks that exchange messages, and its cost cannot be known beforehand. So scattering is a
-//! trial. If chunks handle fewer messages per second in the four windows after it, the trial has failed: chunks go home
-//! and are not scattered again.
+//! trial. If the rate is lower in the four balancing windows after it, the trial has failed: chunks go home and are not
+//! scattered again.
 
 /// Weight of the newest window in the pace.
 const WEIGHT: f64 = 0.2;

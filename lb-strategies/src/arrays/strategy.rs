@@ -1,4 +1,5 @@
-//! Defines the trait of a strategy, the terms on which it is run, and the two models of a neighbour's load.
+//! Defines the trait of a strategy, the terms on which it is run, and the two models of the load of a neighbour
+//! (another process on a vCPU).
 
 use std::fmt;
 
@@ -126,7 +127,7 @@ impl Background {
     pub const PARAMETER: Parameter = Parameter {
         name: "background",
         default: "share",
-        meaning: "how a neighbour counts: as a share of the vCPU, or additive (the paper)",
+        meaning: "model of another process on the vCPU: share (of the vCPU), or additive (constant time, as in the paper)",
     };
 
     /// The value of [`PARAMETER`](Self::PARAMETER).

@@ -11,8 +11,8 @@
 //! | erratic, shorter than a tenth of `chunk` | `chunk` | by the factoring formula |
 //! | erratic, longer | single iterations | by the factoring formula |
 //!
-//! *cv* is measured on pieces as if their iterations were independent. So a neighbour that comes and goes looks like
-//! erratic iterations, and makes pieces and leases shorter. Shorter pieces and leases also suit such a neighbour.
+//! *cv* is measured on pieces as if their iterations were independent. So a process that comes and goes on a vCPU looks
+//! like erratic iterations, and makes pieces and leases shorter. Shorter ones also suit such a process.
 
 use super::equal::CHUNK;
 use super::leases::{FIRST, LEASE_MAX, LEASE_MIN, Leases, REPLICATE};
@@ -21,7 +21,7 @@ use crate::pools::policy::PoolStrategy;
 
 pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "auto",
-    summary: "leases whose sizes follow the cost and variation of the iterations",
+    summary: "leases with sizes by the measured time of iterations and its variation",
     parameters: &[CHUNK, LEASE_MIN, LEASE_MAX, FIRST, REPLICATE],
     build: |parameters| Ok(Box::new(Leases::measured(ENTRY.name, parameters)?)),
 };

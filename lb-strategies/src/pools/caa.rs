@@ -58,38 +58,38 @@ pub use decide::{NextPhase, RoundStats, decide};
 
 pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "caa",
-    summary: "equal shares, then what suits: shares again or a master",
+    summary: "equal shares first, then equal shares again or a master, by the measured differences of workers",
     parameters: &[
         Parameter {
             name: "u1",
             default: "0.1",
-            meaning: "clocks are alike below this deviation, of their mean",
+            meaning: "clock rates count as equal below this standard deviation, as a part of their mean",
         },
-        Parameter { name: "u2", default: "32", meaning: "few workers are fewer than this" },
+        Parameter { name: "u2", default: "32", meaning: "fewer workers than this count as few" },
         Parameter {
             name: "u3",
             default: "0.25",
-            meaning: "tasks finished are alike below this deviation, of their mean",
+            meaning: "numbers of finished tasks count as equal below this standard deviation, as a part of their mean",
         },
         Parameter {
             name: "u4",
             default: "0.25",
-            meaning: "durations are alike below this deviation, of their mean",
+            meaning: "durations count as equal below this standard deviation, as a part of their mean",
         },
-        Parameter { name: "k1", default: "0", meaning: "weight of alike clocks, 0 to 1" },
-        Parameter { name: "k2", default: "1", meaning: "weight of few workers, 0 to 1" },
-        Parameter { name: "k3", default: "1", meaning: "weight of alike numbers of tasks finished, 0 to 1" },
-        Parameter { name: "k4", default: "0.5", meaning: "weight of alike durations, 0 to 1" },
+        Parameter { name: "k1", default: "0", meaning: "weight of equal clock rates in the choice, 0 to 1" },
+        Parameter { name: "k2", default: "1", meaning: "weight of few workers in the choice, 0 to 1" },
+        Parameter {
+            name: "k3",
+            default: "1",
+            meaning: "weight of equal numbers of finished tasks in the choice, 0 to 1",
+        },
+        Parameter { name: "k4", default: "0.5", meaning: "weight of equal durations in the choice, 0 to 1" },
         Parameter {
             name: "task",
             default: "auto",
-            meaning: "iterations in a task, or auto: what fits into chunk",
+            meaning: "iterations of a task; auto: as many as take the time `chunk`",
         },
-        Parameter {
-            name: "repeat",
-            default: "off",
-            meaning: "whether shares of phase 3 are cut short, too: on or off",
-        },
+        Parameter { name: "repeat", default: "off", meaning: "on: shares of phase 3 are cut short, too" },
         CHUNK,
     ],
     build: |parameters| {

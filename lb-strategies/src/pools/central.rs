@@ -6,7 +6,8 @@
 //!  everything has run      <-- Dismiss, once to each rank
 //! ```
 //!
-//! A worker requests iterations only when it has none, so the cost of a central queue is not hidden by prefetching.
+//! At most one request per worker is in flight, and only when the worker has no iterations. So no prefetching hides the
+//! cost of a central queue.
 //! Workers of rank 0 reach the queue without messages. A granted range is executed in steps of `chunk` seconds to show
 //! progress, but no part of it is given back.
 //!

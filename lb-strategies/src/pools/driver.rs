@@ -1,8 +1,8 @@
-//! Runs the machine of one rank. It keeps the orders of the machine for workers, and turns other outputs into actions.
+//! Runs the machine of one rank. The machine's outputs become [`Order`]s to workers and [`Action`]s for the caller.
 //!
 //! ```text
 //! worker wants ---+                        +--> an order for a worker, until the worker takes it
-//! message --------+--> Driver -- machine --+--> actions: send a message, call a worker, call back at a time
+//! message --------+--> Driver -- machine --+--> actions: send a message, wake a worker, call back at a time
 //! time -----------+                        +--> closed
 //! ```
 //!

@@ -19,7 +19,7 @@ use crate::rank::Rank;
 pub(crate) const CHUNK: Parameter = Parameter {
     name: "chunk",
     default: "0.1",
-    meaning: "seconds a worker runs between two looks at the policy",
+    meaning: "seconds that a worker executes iterations between two calls of the policy",
 };
 
 pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {

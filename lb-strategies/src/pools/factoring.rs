@@ -15,9 +15,9 @@ use crate::rank::Rank;
 
 pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "factoring",
-    summary: "equal chunks out of half of the rest, again and again",
+    summary: "half of the remaining iterations in equal chunks, repeatedly",
     parameters: &[
-        Parameter { name: "x", default: "2", meaning: "a batch is one x-th of the rest" },
+        Parameter { name: "x", default: "2", meaning: "a batch is 1/x of the remaining iterations" },
         LEAST,
         CHUNK,
     ],

@@ -15,11 +15,11 @@ use crate::rank::Rank;
 
 /// The smallest grant, a parameter of the rules that begin with large grants.
 pub(crate) const LEAST: Parameter =
-    Parameter { name: "least", default: "1", meaning: "iterations in the smallest chunk" };
+    Parameter { name: "least", default: "1", meaning: "iterations of the smallest chunk" };
 
 pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "guided",
-    summary: "a worker that asks gets its part of the rest",
+    summary: "each request gets the remaining iterations divided by the number of workers",
     parameters: &[LEAST, CHUNK],
     build: |parameters| {
         Ok(Box::new(Guided { least: parameters.integer("least")?, chunk: chunk(parameters)? }))

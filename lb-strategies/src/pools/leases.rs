@@ -64,7 +64,7 @@ use crate::rank::Rank;
 const BETA: Parameter = Parameter {
     name: "beta",
     default: "0.5",
-    meaning: "part of what is free that the ranks get in one round; 0 by the variation of the iterations",
+    meaning: "part of the free iterations that the ranks get in one round; 0: by the variation of the iterations",
 };
 pub(crate) const LEASE_MIN: Parameter = Parameter {
     name: "lease-min",
@@ -82,12 +82,12 @@ pub(crate) const FIRST: Parameter = Parameter {
 pub(crate) const REPLICATE: Parameter = Parameter {
     name: "replicate",
     default: "off",
-    meaning: "on: at the end waiting workers execute copies of late pieces, so iterations must have no side effects; a run still waits for the late",
+    meaning: "on: at the end waiting workers execute copies of late pieces, so iterations must have no side effects; the run still waits for the late workers",
 };
 
 pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "leases",
-    summary: "ranges on loan, pieces on demand, the rest taken back from ranks that are late",
+    summary: "ranks get ranges of iterations, their workers pieces on demand; late ranks give back the rest",
     parameters: &[CHUNK, BETA, LEASE_MIN, LEASE_MAX, FIRST, REPLICATE],
     build: |parameters| {
         let beta = parameters.number("beta", 0.0..=1.0)?;

@@ -16,12 +16,12 @@ use crate::rank::Rank;
 
 pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "master-worker",
-    summary: "one worker hands out work, the others ask it",
+    summary: "one worker is the master, from which the others request work",
     parameters: &[
         Parameter {
             name: "batch",
             default: "auto",
-            meaning: "iterations a request, or auto: what fits into chunk",
+            meaning: "iterations per request; auto: as many as take the time `chunk`",
         },
         CHUNK,
     ],

@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// use lb_strategies::pool::Message;
 /// assert_eq!(Message::new(7u64).read::<u64>()?, 7);
 /// let error = Message::new(7u64).read::<String>().unwrap_err();
-/// assert_eq!(error.to_string(), "it is no `alloc::string::String`, but `u64`");
+/// assert_eq!(error.to_string(), "it is not a `alloc::string::String`, but `u64`");
 /// # Ok::<(), lb_strategies::pool::Unreadable>(())
 /// ```
 pub struct Message(Content);
@@ -95,7 +95,7 @@ fn kind<T>() -> u32 {
 
 #[cold]
 fn not<T>(why: &str) -> Unreadable {
-    Unreadable(format!("it is no `{}`{why}", type_name::<T>()))
+    Unreadable(format!("it is not a `{}`{why}", type_name::<T>()))
 }
 
 impl fmt::Debug for Message {
@@ -156,7 +156,7 @@ mod tests {
         for length in 0..bytes.len() {
             let error = Message(Content::Bytes(bytes[..length].to_vec())).read::<String>();
             assert!(
-                error.is_err_and(|why| why.to_string().starts_with("it is no `alloc::string::String`: "))
+                error.is_err_and(|why| why.to_string().starts_with("it is not a `alloc::string::String`: "))
             );
         }
         let longer = Message(Content::Bytes([bytes, vec![0]].concat()));

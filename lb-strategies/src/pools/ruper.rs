@@ -9,28 +9,32 @@
 //! the ranks report. Near the end, first the quotas of ranks become final, then the quotas of workers. A worker that
 //! has reached its final quota leaves.
 //!
-//! ```text
-//!   Wants, Timer            Report, Claim                       one rank
-//!  -------------> RankMonitor ----------> RootMonitor    Task ------------ Worker ...
-//!      Run        + Task <---------- Assign, Granted       \ Supply, LocalWorker ...
-//! ```
+//! | part of a rank | purpose |
+//! |---|---|
+//! | `Task` | holds the quotas of its workers, measures their speeds by their reports, and rebalances them |
+//! | `Supply` | holds indices, and claims more from rank 0 ahead of need (`Claim`, `Granted`) |
+//! | `LocalWorker` | records whether a worker runs or waits |
+//! | `RankMonitor` | sends `Report` to rank 0, and gets the quota of its rank (`Assign`) |
+//! | `RootMonitor`, on rank 0 instead | divides the iterations among the ranks, and grants indices |
 //!
 //! # What differs from the paper
-//! - Shares are whole numbers that add up. At first, ranks get shares by their numbers of workers. In the paper, each
-//!   rank gets an equal part of the rest when it starts. Here only a rank that starts after others have reported does.
-//! - Monitors do not wait for each other. Waiting workers do nothing, and are not polled.
-//! - Each index is run once. A quota allows a worker to take indices from the rank, which claims indices from rank 0
-//!   ahead of need. Taken indices are never taken back, so no quota falls below the number taken, and nothing is left
-//!   over. With `counts=fungible`, as in the paper, only numbers matter. A quota that falls too late then leaves excess
-//!   iterations.
-//! - The interval between the reports of a rank is constant. With `mpi-adapt=on`, it is longer for a steady speed, as
-//!   for workers (figure 4), from `mpi-interval` to four times that.
-//! - The speed of a rank is guessed from predictions, and corrected over `report-floor` at least. Averages correct it
-//!   also if the rank seems to have stopped, not only if it seems to have gone back.
+//! - Shares are whole numbers that add up. At first, ranks get shares by their numbers of workers. If a rank starts
+//!   after others have reported, it gets an equal part of the rest. In the paper, every rank does when it starts.
+//! - Monitors do not wait for each other. A worker without indices waits until its rank has some for it.
+//! - Each index is run once. A worker takes indices from its rank, up to its quota, and the rank claims them from rank
+//!   0. Taken indices are never taken back. So no quota falls below the number taken, and every index is run.
+//! - With `counts=fungible`, as in the paper, only the number of iterations matters. If a quota falls below the number
+//!   that is done, more iterations are run than the pool has.
+//! - The interval between the reports of a rank is constant. With `mpi-adapt=on`, it grows up to four times that while
+//!   the speed of the rank is steady (figure 4), by the same rule as the interval of a worker (figure 2).
+//! - Rank 0 computes the speed of a rank from two predictions at least `report-floor` apart. If the prediction has not
+//!   grown, it multiplies the old speed by the ratio of two averages over the time since the rank's start: now, and at
+//!   the earlier prediction. In the paper, it does so only if the prediction has fallen.
 //! - The balance between ranks ends for all ranks at once. When a report of any rank shows that the end is near, all
 //!   ranks get final quotas in the same step. In the paper, each rank gets its final quota at its own next report.
-//! - A process has one task. The paper's figure 1 has several, each with its own workers.
-//! - Durations other than the interval between rebalances are fractions of it. The paper does not define them.
+//! - A process has one task, the pool. The paper's figure 1 has several, each with its own workers.
+//! - By default, durations other than `interval` and `chunk` are fractions of `interval`. The paper names some of them,
+//!   without values.
 //!
 //! # Limits
 //! The last `t-min` seconds are not balanced: all ranks wait for a worker or rank that becomes slow then. Neither
@@ -62,7 +66,7 @@ pub use message::{Reason, RuperMessage};
 
 pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "ruper",
-    summary: "quotas by reported speeds, between workers and between ranks (RUPER-LB)",
+    summary: "shares by reported speeds, between workers and between ranks (RUPER-LB)",
     parameters: parameters::PARAMETERS,
     build: |parameters| Ok(Box::new(Ruper { settings: Settings::read(parameters)? })),
 };

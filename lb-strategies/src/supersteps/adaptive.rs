@@ -3,7 +3,7 @@
 //! After every step, each of these *methods* is evaluated, in force or not. Its time for the step is computed from the
 //! measured paces of workers (times per unit). Proportional divisions use only data from before the step, so that the
 //! prediction is judged too. A method takes over when its [`Regret`] exceeds chance and the time of the division.
-//! Neither paper has this policy: dlb-jr.txt compares two methods by a line for each.
+//! This policy is in no paper: Dobber et al. (2008) compare two methods by a line for each.
 
 use super::des::{Des, DesDivider, EVERY, WINDOW};
 use super::equal::equal;
@@ -18,17 +18,17 @@ use crate::parameters::Parameter;
 
 pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     name: "adaptive",
-    summary: "equal, des or replicate with 2, 4 or 8 copies: what would have taken least of late",
+    summary: "equal, des, or replicate with 2, 4 or 8 copies, whichever would have been fastest recently",
     parameters: &[
         Parameter {
             name: "patience",
             default: "10",
-            meaning: "standard deviations of a step that what another way saved must exceed",
+            meaning: "a change of method must save more than this number of standard deviations of a step",
         },
         Parameter {
             name: "copies",
             default: "8",
-            meaning: "copies at most; every worker has the data of all jobs that it has copies of",
+            meaning: "maximum number of copies; a worker stores the data of all jobs that it has copies of",
         },
         EVERY,
         WINDOW,
@@ -152,7 +152,7 @@ impl AdaptiveDivider {
             1 => "equal shares".to_owned(),
             way => format!("{} copies", self.fixed[way - 1].copies),
         };
-        self.reason = Some(format!("{name}: would have computed {:.3e} s less of late", seconds(best)));
+        self.reason = Some(format!("{name}: would have computed {:.3e} s less recently", seconds(best)));
         // The old method differs from the new one by as much.
         self.regrets[self.in_force] = self.regrets[best];
         self.in_force = best;

@@ -1,5 +1,5 @@
-//! `des` divides in proportion to predicted speeds, every 2.5 P steps for P workers. It is DLB of dlb-jr.txt, section
-//! 2.2.1 and eq. 4. It is the default policy for supersteps.
+//! `des` divides in proportion to predicted speeds, every 2.5 P steps for P workers. It is DLB of Dobber et al., 2008,
+//! section 2.2.1 and eq. 4. It is the default policy for supersteps.
 //!
 //! [`Smoothing`] predicts a worker's job time. Unlike in the paper, a division must gain more than noise and than
 //! moving units costs (`tolerance=0,ahead=0` switches this off). The first divisions come sooner.
@@ -17,18 +17,18 @@ use crate::parse_error::ParseError;
 pub(crate) const EVERY: Parameter = Parameter {
     name: "every",
     default: "auto",
-    meaning: "steps from one division to the next; auto: 2.5 for each worker, at first 4 and then twice as many each time",
+    meaning: "steps from one division to the next; auto: at first 4, then twice as many each time, up to 2.5 per worker",
 };
 
 pub(crate) const WINDOW: Parameter = Parameter {
     name: "window",
     default: "20",
-    meaning: "measurements over which the errors of predictions are compared: with by=cpu each of 0.3 s of computing, else of a step",
+    meaning: "number of measurements over which prediction errors are compared; a measurement takes 0.3 s of computing with by=cpu, else a step",
 };
 
 pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     name: "des",
-    summary: "shares in proportion to speeds that are predicted by exponential smoothing whose weight adapts",
+    summary: "shares in proportion to speeds, which adaptive exponential smoothing predicts",
     parameters: &[EVERY, WINDOW, By::PARAMETER, TOLERANCE, AHEAD],
     build: |parameters| Ok(Box::new(Des::read(parameters)?)),
 };
@@ -138,8 +138,9 @@ impl DesDivider {
         let errors: Vec<f64> = self.series.iter().map(Smoothing::standard_error).collect();
         let chance = slowest(&self.row, &self.division, &errors);
         let moved = self.terms.accept(&mut self.price, (&self.division, before), (&new, after), chance)?;
-        self.reason =
-            Some(format!("the slowest is expected to compute {after:.3e} s a step, not {before:.3e} s"));
+        self.reason = Some(format!(
+            "the slowest worker is expected to compute {after:.3e} s per step instead of {before:.3e} s"
+        ));
         self.division = new;
         Some(moved)
     }

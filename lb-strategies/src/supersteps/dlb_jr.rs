@@ -1,19 +1,20 @@
-//! `dlb-jr` uses balancing (`des`) or copies (`replicate`), whichever is expected to be faster. The source is
-//! dlb-jr.txt, section 3.3, steps 1 to 8.
+//! `dlb-jr` uses balancing (`des`) or copies (`replicate`), whichever is expected to be faster. The source is Dobber et
+//! al., 2008 (see [`supersteps`](super)), section 3.3, steps 1 to 8.
 //!
 //! Y = P / sum(1 / E[JT_i]) (eq. 3) measures the capacity of the workers. JT_i is the time that worker i takes for one
-//! of P equal jobs. The time of a step is close to a straight line in Y, for each of the two methods (eq. 12 and 13).
-//! Every `period` steps both lines are fitted again. One is fitted to the measured times of the method in force, the
-//! other to the times of the other method computed from the same paces. The lines give the time of a step at the latest
-//! Y.
+//! of P equal jobs. For each of the two methods, the time of a step is close to a linear function of Y (eq. 12 and 13).
+//! Every `period` steps both lines are fitted again. The method in force has measured times. The times of the other
+//! method are computed from the same paces (seconds per unit of weight). The lines give the time of a step at the
+//! latest Y.
 //!
-//! The paper leaves three things open:
-//! - A run begins with copies, where workers have all units that they need. Leaving copies moves few units, returning
-//!   many.
-//! - A line is used only where it explains its points, and only between them.
-//! - The other method takes over, even within a period, when its [`Regret`] exceeds chance and the cost of a switch.
-//!   The cost is 140 % of the mean time of a division towards copies, and 60 % of it back (section 3.1). The lines
-//!   correct the regret, because a short run cannot make up for a period with the wrong method.
+//! The paper leaves three things open. Here:
+//! - A run begins with copies. Then each worker has the units of all jobs of its group, and a switch to `des` moves few
+//!   units. A switch back moves many.
+//! - A line is used only if it fits its points well, and only between them.
+//! - Each step adds to the [`Regret`] the time that the other method would have saved. The policy switches when the
+//!   regret exceeds chance and the cost of a switch. It switches even within a period, because a short run cannot make
+//!   up for a period with the wrong method. At the end of a period, the lines correct the regret. A switch to copies
+//!   costs 140 % of the mean time of a new division, a switch back 60 % (section 3.1).
 
 use super::des::{Des, DesDivider, EVERY, WINDOW};
 use super::line::Line;
@@ -28,7 +29,7 @@ use crate::parse_error::ParseError;
 
 pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     name: "dlb-jr",
-    summary: "des or replicate, whichever is expected to take less at what the workers now give",
+    summary: "des or replicate, whichever is expected to be faster at the present speeds of workers",
     parameters: &[
         COPIES,
         Parameter { name: "period", default: "100", meaning: "steps from one fit of both lines to the next" },
@@ -216,7 +217,7 @@ impl DlbJrDivider {
         self.sums = Sums::of(self.sums.paces.len());
         self.copies_in_force = !self.copies_in_force;
         let other = if self.copies_in_force { "copies" } else { "shares in proportion" };
-        self.reason = Some(format!("{other}: would have computed {saved:.3e} s less of late"));
+        self.reason = Some(format!("{other}: would have computed {saved:.3e} s less recently"));
         true
     }
 }

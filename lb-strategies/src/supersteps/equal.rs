@@ -1,4 +1,5 @@
-//! `equal` always divides into equal shares. It is ELB of dlb-jr.txt, and the first scenario of jacobi-factor.txt.
+//! `equal` always divides into equal shares. It is ELB of Dobber et al., 2008, and the first
+//! scenario of Al-Ameedi and Fanfakh, 2021.
 
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
 use super::row::Row;
@@ -6,7 +7,7 @@ use crate::entry::Entry;
 
 pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     name: "equal",
-    summary: "equal shares, whatever happens; the baseline",
+    summary: "always equal shares; the baseline",
     parameters: &[],
     build: |_| Ok(Box::new(Equal)),
 };

@@ -1,4 +1,5 @@
-//! `load-factor` multiplies shares by load factors, once or now and then. The source is jacobi-factor.txt, section 4.
+//! `load-factor` multiplies shares by load factors, once or now and then. The source is section 4 of
+//! Al-Ameedi and Fanfakh, 2021.
 //!
 //! After some steps LF_i = max T / T_i, where T_i is the time that worker i computes in a step (eq. 3). Its share is
 //! multiplied by LF_i (eq. 4), and the excess of the sum is taken off (eq. 5 to 7, and the loop of figure 3). A share
@@ -22,17 +23,17 @@ use crate::parse_error::ParseError;
 
 pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     name: "load-factor",
-    summary: "shares times how much longer the slowest takes, once or every so often",
+    summary: "each share multiplied by the time of the slowest worker over that of its own worker, once or repeatedly",
     parameters: &[
         Parameter {
             name: "every",
             default: "0",
-            meaning: "steps from one division until the look for the next begins; 0: only the first",
+            meaning: "steps from one division until measurements for the next begin; 0: one division only",
         },
         Parameter {
             name: "look",
             default: "0.5",
-            meaning: "seconds of steps to look at before a division, at least one step; 0: one, as in the paper",
+            meaning: "seconds of measured steps before a division, at least one step; 0: one step, as in the paper",
         },
         By::PARAMETER,
         TOLERANCE,
@@ -124,8 +125,9 @@ impl Divider for LoadFactorDivider {
         let new = Division { units: by_factors(&self.row, &self.division, &paces), copies: 1 };
         let (before, after) = (slowest(&self.row, &self.division, &paces), slowest(&self.row, &new, &paces));
         self.policy.terms.accept(&mut self.price, (&self.division, before), (&new, after), 0.0)?;
-        self.reason =
-            Some(format!("the slowest computes {before:.3e} s a step, and is to compute {after:.3e} s"));
+        self.reason = Some(format!(
+            "the slowest worker is expected to compute {after:.3e} s per step instead of {before:.3e} s"
+        ));
         self.division = new;
         Some(self.division.clone())
     }
@@ -205,7 +207,11 @@ mod tests {
         let answers: Vec<_> = (0..4).map(|number| divider.after(&step(number, 3e-4))).collect();
         assert_eq!(answers[..3], [None, None, None]);
         assert_eq!(answers[3].as_ref().map(|division| &division.units[..]), Some(&[75, 25][..]));
-        assert!(divider.reason().is_some_and(|reason| reason.starts_with("the slowest computes 1.500e-2 s")));
+        assert!(
+            divider
+                .reason()
+                .is_some_and(|reason| reason.starts_with("the slowest worker is expected to compute"))
+        );
         assert!((4..100).all(|number| divider.after(&step(number, 1e-5)).is_none()));
     }
 }

@@ -22,7 +22,7 @@ impl By {
     pub const PARAMETER: Parameter = Parameter {
         name: "by",
         default: "cpu",
-        meaning: "pace of a worker: cpu (CPU time of a step, times what others took in 0.3 s) or wall (a step by the clock)",
+        meaning: "time from which the speed of a worker is computed: cpu (CPU time of a step, scaled by what other processes took in 0.3 s) or wall (wall time of a step)",
     };
 
     /// The value of [`PARAMETER`](Self::PARAMETER).

@@ -1,9 +1,9 @@
 //! Computes the time of a group of workers that compute copies of each other's jobs.
 //!
 //! Each worker begins with its own job, and continues with the next in a circle. When one worker finishes a job, the
-//! others stop computing it. In dlb-jr.txt (section 3.2, eq. 8 and 9), all workers begin with the same job. There a
-//! group of equal workers takes as long as one worker for all jobs. Here it takes as long as each worker for its own
-//! job, and copies cost time only if a worker is late.
+//! others stop computing it. In Dobber et al. (2008, section 3.2, eq. 8 and 9), all workers begin with the same job.
+//! There a group of equal workers takes as long as one worker that computes all jobs in turn. Here it takes as long as
+//! one job, because each worker finishes its own and starts no copy.
 
 /// Seconds until all jobs of a group are finished and all workers have the message of it.
 ///

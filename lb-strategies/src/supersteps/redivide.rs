@@ -17,14 +17,14 @@ use crate::parse_error::ParseError;
 pub(crate) const TOLERANCE: Parameter = Parameter {
     name: "tolerance",
     default: "0.02",
-    meaning: "part of a step's time that a new division must gain",
+    meaning: "part of the time of a step that a new division must save",
 };
 
 /// Number of steps in which a division must make up for its cost.
 pub(crate) const AHEAD: Parameter = Parameter {
     name: "ahead",
     default: "100",
-    meaning: "steps in which the gain must make up for moving units, or fewer if divisions do not last so long; 0: moving is free, as in the papers",
+    meaning: "steps within which a new division must save the time of moving units, fewer if divisions last shorter; 0: that time is ignored, as in the papers",
 };
 
 /// The conditions on the gain of a new division.

@@ -1,4 +1,5 @@
-//! `replicate` lets several workers compute each job, and the first result counts. It is R-JR of dlb-jr.txt.
+//! `replicate` lets several workers compute each job, and the first result counts. It is R-JR of
+//! Dobber et al., 2008.
 
 use super::equal::{FixedDivider, equal};
 use super::policy::{Divider, Division, Problem, SuperstepStrategy};
@@ -9,12 +10,12 @@ use crate::parameters::Parameter;
 pub(crate) const COPIES: Parameter = Parameter {
     name: "copies",
     default: "2",
-    meaning: "workers that compute each job, all if there are fewer; the first to finish counts",
+    meaning: "number of workers that compute each job, at most all; the first result counts",
 };
 
 pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     name: "replicate",
-    summary: "equal shares, each computed by several workers: the first to finish counts, the others drop it",
+    summary: "equal shares, each computed by several workers; the first result counts, and the others stop",
     parameters: &[COPIES],
     build: |parameters| {
         let copies = parameters.whole("copies", 1..=1_000_000)?;

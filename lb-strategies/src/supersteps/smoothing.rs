@@ -1,7 +1,7 @@
 //! Predicts the next number of a series by dynamic exponential smoothing.
 //!
-//! Source: the predictor of dlb-jr.txt, section 2.2.1, from Dobber, van der Mei and Koole (HPDC 2006). Here exponential
-//! smoothing runs with every weight of a grid, and the weight with the least recent squared error predicts.
+//! Source: the predictor of Dobber et al., 2008, section 2.2.1, from Dobber, van der Mei and Koole (HPDC 2006).
+//! Our part: smoothing runs with every weight of a grid, and the weight with the least recent squared error predicts.
 
 use std::collections::VecDeque;
 

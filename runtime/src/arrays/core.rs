@@ -7,7 +7,7 @@
 //! | module | protocol |
 //! |---|---|
 //! | [`routing`] | finds the rank of each chunk, and counts the messages in flight under each set of routes |
-//! | [`sync`] | collects loads at syncs or in windows, decides on rank 0, and migrates chunks |
+//! | [`sync`] | collects loads at syncs or while chunks run, decides on rank 0, and migrates chunks |
 //! | [`collectives`] | reductions, reductions over sections, broadcasts, and the population count that they need |
 //! | [`flow`] | flow control: senders wait for receivers, in bytes |
 //! | [`termination`] | detects quiescence, and counts the messages that reached no chunk |

@@ -113,7 +113,9 @@ impl Report {
     /// [`Error::Value`] if the run ended without a value ([`Ctx::exit`](crate::Ctx::exit)), or with one of another
     /// type.
     pub fn value<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        let none = || Error::Value { why: "no chunk gave one: see Ctx::exit_with and Target::Exit".into() };
+        let none = || Error::Value {
+            why: "the run ended without one, expected Ctx::exit_with or Target::Exit".into(),
+        };
         self.value.as_ref().ok_or_else(none)?.read()
     }
 }

@@ -50,7 +50,9 @@ impl Background {
         };
         match thread::Builder::new().name("caribou saves".into()).spawn(body) {
             Ok(thread) => Started::Runs(Background { outcome: ended, thread }),
-            Err(why) => Started::Ended(outcome(Err(format!("no thread to write with: {why}")))),
+            Err(why) => {
+                Started::Ended(outcome(Err(format!("the thread that writes it cannot be started: {why}"))))
+            }
         }
     }
 

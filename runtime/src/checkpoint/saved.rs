@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::packed::unpack;
 use crate::arrays::core::lifecycle::signature::ArraySignature;
 use crate::ids::Rank;
-use crate::text::counted;
+use crate::text::{counted, duration};
 
 /// The version of the file format.
 const FORMAT: u32 = 4;
@@ -247,11 +247,11 @@ impl Saved {
         if versioned.format != FORMAT {
             let (format, caribou) = (versioned.format, versioned.caribou);
             return Err(damaged(&format!(
-                "format {format}, of Caribou {caribou}; this one reads format {FORMAT}"
+                "it has format {format}, of Caribou {caribou}, expected format {FORMAT}"
             )));
         }
         if checksum != checksum_line(line) {
-            return Err(damaged(&"it is not what was written: its checksum differs"));
+            return Err(damaged(&"it is damaged: its checksum differs"));
         }
         let manifest: Manifest = serde_json::from_value(versioned.manifest).map_err(|why| damaged(&why))?;
         if manifest.files.is_empty() {
@@ -263,7 +263,7 @@ impl Saved {
             }
             let all = shares.iter().try_fold(0_u64, |all, &share| all.checked_add(share));
             if shares.len() != manifest.files.len() || all != Some(*units) {
-                return Err(damaged(&"its files do not have all units once"));
+                return Err(damaged(&"its files do not contain each unit once"));
             }
         }
         Ok(Saved { path, manifest })
@@ -286,16 +286,19 @@ impl Saved {
             match (value(saved, name), value(settings, name)) {
                 (Some(saved), Some(now)) if saved != now => {
                     return Err(format!(
-                        "{path}: the setting `{name}` was {saved}, and is {now} now; give the options that it began with"
+                        "{path}: the setting `{name}` was {saved} and is now {now}; restart with the options of the \
+                         saved run"
                     ));
                 }
                 (Some(saved), None) => {
                     return Err(format!(
-                        "{path}: the setting `{name}` was {saved}, and this program has none"
+                        "{path}: the setting `{name}` was {saved}, and this program does not have it"
                     ));
                 }
                 (None, Some(now)) => {
-                    return Err(format!("{path}: the setting `{name}` is {now}, and was not saved"));
+                    return Err(format!(
+                        "{path}: the setting `{name}` is {now}, and the checkpoint does not have it"
+                    ));
                 }
                 _ => {}
             }
@@ -342,13 +345,14 @@ impl Saved {
 
     /// The line that a restart prints about the checkpoint.
     pub(crate) fn announcement(&self) -> String {
-        let (path, elapsed) = (self.path.display(), self.elapsed());
+        let (path, elapsed, writers) = (self.path.display(), duration(self.elapsed()), self.writers());
         let step = match &self.manifest.content {
-            Content::Supersteps(SuperstepsState { step, .. }) => format!(" with step {step}"),
+            Content::Supersteps(SuperstepsState { step, .. }) => format!(" at step {step}"),
             _ => String::new(),
         };
-        let writers = self.writers();
-        format!("caribou: goes on from {path}{step}, {elapsed:.3?} after its run began, {writers} then")
+        format!(
+            "caribou: continues from {path}{step}, which was saved {elapsed} after the run began, by {writers}"
+        )
     }
 
     /// Reads all files, one after the other.
@@ -375,7 +379,7 @@ impl Saved {
         let (path, written) = (self.path_of(rank), self.manifest.files[rank]);
         let bytes = read_up_to(&path, written.bytes).map_err(|why| format!("{}: {why}", path.display()))?;
         if !written.is_of(&bytes) {
-            return Err(format!("{}: it is not what was written: length or checksum differ", path.display()));
+            return Err(format!("{}: it is damaged: its length or checksum differs", path.display()));
         }
         Ok(bytes)
     }
@@ -430,7 +434,7 @@ pub(crate) fn offering_older(path: &Path, why: String) -> String {
     let (parent, newest) = (path.parent().unwrap_or(path), number_of(path).unwrap_or(0));
     let mut older = complete(parent).into_iter().filter(|&(number, _)| number < newest);
     match older.find(|(_, path)| Saved::open(path).is_ok_and(|saved| saved.verify().is_ok())) {
-        Some((_, older)) => format!("{why}; {} is whole: CARIBOU_RESTART may name it", older.display()),
+        Some((_, older)) => format!("{why}; {} is undamaged: CARIBOU_RESTART can name it", older.display()),
         None => why,
     }
 }
@@ -542,7 +546,7 @@ mod tests {
         fs::write(dir.join("000002/rank-1"), b"twO").expect("it is there");
         let newest = Saved::open(chosen(&dir).expect("there is one")).expect("its manifest is whole");
         let why = offering_older(newest.path(), newest.verify().expect_err("it is damaged"));
-        let parts = ["000002/rank-1", "checksum", "000001 is whole"];
+        let parts = ["000002/rank-1", "checksum", "000001 is undamaged"];
         assert!(parts.iter().all(|part| why.contains(part)), "{why}");
         let (whole, damaged) = newest_whole(&dir);
         assert_eq!(whole, Some(dir.join("000001")));
@@ -550,7 +554,7 @@ mod tests {
         fs::write(dir.join("000001/manifest"), b"{}").expect("it is there");
         let older = chosen(&dir.join("000001")).expect("it is one itself");
         let why = offering_older(&older, Saved::open(&older).expect_err("it is damaged"));
-        assert!(why.contains("000001/manifest") && !why.contains("is whole"), "{why}");
+        assert!(why.contains("000001/manifest") && !why.contains("is undamaged"), "{why}");
         assert_eq!((newest_whole(&dir).0, newest_whole(&dir).1.len()), (None, 2));
         fs::remove_dir_all(dir).expect("it is there");
     }

@@ -77,7 +77,7 @@ impl Schedule {
             (Some(by), Err(why)) => Err(Error::InterruptedUnsaved { by, why }),
             (None, Ok(_)) => Ok(None),
             (None, Err(why)) => {
-                Ok(Some(format!("{why}; the run goes on, and tries again after the interval")))
+                Ok(Some(format!("{why}; the run continues, and tries again after the interval")))
             }
         }
     }

@@ -39,7 +39,7 @@ impl Store {
         if dir.exists() {
             check_directory(dir)?;
         }
-        make_directory(dir).map_err(|why| format!("{} cannot be made: {why}", dir.display()))?;
+        make_directory(dir).map_err(|why| format!("{} cannot be created: {why}", dir.display()))?;
         survive_file_size_limit();
         let settings = settings.clone();
         if rank != ROOT {
@@ -59,7 +59,7 @@ impl Store {
         let Settings { dir, run, elapsed_before_ns, .. } = &self.settings;
         if *run == 0 && elapsed_before_ns.is_none() && !complete(dir).is_empty() {
             warn(&format!(
-                "{} has checkpoints of another run: this one begins anew, and removes them as it makes its own",
+                "{} has checkpoints of another run: this run starts from the beginning, and replaces them with its own",
                 dir.display()
             ));
         }
@@ -121,7 +121,7 @@ impl Store {
                 let length = fs::metadata(partial.join(format!("rank-{rank}"))).map(|file| file.len());
                 if !length.is_ok_and(|length| length == file.bytes) {
                     let why = format!(
-                        "the file of {writer} {rank} is not there: all processes must see one directory"
+                        "the file of {writer} {rank} is missing: all processes must write to the same directory"
                     );
                     return Err(io::Error::other(why));
                 }
@@ -261,7 +261,7 @@ fn lock(dir: &Path) -> Result<File, String> {
         Err(Errno::WOULDBLOCK) => Err(format!("another run writes to {}", dir.display())),
         Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => {
             warn(&format!(
-                "{}: its file system has no locks, so nothing stops another run from writing there",
+                "the file system of {} has no locks, so another run may write there at the same time",
                 dir.display()
             ));
             Ok(file)
@@ -319,7 +319,7 @@ pub(super) mod tests {
         let written = store.write_rank(1, Rank(0), |out| out.write_all(b"state")).expect("it can be written");
         let manifest = Manifest { files: vec![written; 2], ..Manifest::default() };
         let why = store.commit(1, manifest).expect_err("rank 1 has written elsewhere");
-        assert!(why.contains("rank 1") && why.contains("one directory"), "{why}");
+        assert!(why.contains("rank 1") && why.contains("the same directory"), "{why}");
         fs::remove_dir_all(dir).expect("it is there");
     }
 
@@ -373,7 +373,7 @@ pub(super) mod tests {
         let written = [(&first, ROOT), (&second, Rank(1))]
             .map(|(store, rank)| (rank, store.write_rank(1, rank, |out| out.write_all(b"state"))));
         let why = first.complete(1, Manifest::default(), written.into()).expect_err("a file is elsewhere");
-        assert!(why.contains("rank 1 is not there: all processes must see one directory"), "{why}");
+        assert!(why.contains("rank 1 is missing: all processes must write to the same directory"), "{why}");
         assert_eq!(entries(&dir), []);
         [dir, other].into_iter().for_each(|dir| fs::remove_dir_all(dir).expect("it is there"));
     }

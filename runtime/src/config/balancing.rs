@@ -152,12 +152,12 @@ impl Config {
     /// ```
     /// use caribou::{Config, lb::Shape};
     /// let text = Config::default().lb_help(Shape::Supersteps);
-    /// assert!(text.starts_with("for programs in supersteps, as NAME[,KEY=VALUE]...; without one it is des:\n\nequal "));
+    /// assert!(text.starts_with("for programs in supersteps, as NAME[,KEY=VALUE]... (default: des):\n\nequal "));
     /// ```
     pub fn lb_help(&self, shape: Shape) -> String {
         let (programs, default) = (shape.programs(), shape.default_spec());
         let table = self.lb.table(shape).help();
-        format!("for {programs}, as NAME[,KEY=VALUE]...; without one it is {default}:\n\n{table}")
+        format!("for {programs}, as NAME[,KEY=VALUE]... (default: {default}):\n\n{table}")
     }
 
     /// Tells whether [`lb`](Self::lb) or `CARIBOU_LB` requested [`lb_help`](Self::lb_help) instead of a strategy.

@@ -55,7 +55,7 @@ impl Config {
         let would_be_asked = !self.spot.is_none() && self.simulate.is_none();
         if would_be_asked && self.checkpoint.is_none() && self.launch().speaks() {
             TOLD.call_once(|| {
-                warn("CARIBOU_SPOT does nothing without CARIBOU_CHECKPOINT: no metadata service is asked");
+                warn("CARIBOU_SPOT has no effect without CARIBOU_CHECKPOINT: no metadata service is polled");
             });
         }
     }
@@ -65,7 +65,7 @@ impl Config {
         match &self.checkpoint {
             _ if dir != Path::new("auto") => chosen(dir).map(Some),
             Some(settings) => self.newest_whole(&settings.dir),
-            None => Err("auto goes on from the directory of CARIBOU_CHECKPOINT, which is not set".into()),
+            None => Err("auto continues from the directory of CARIBOU_CHECKPOINT, which is not set".into()),
         }
     }
 
@@ -82,17 +82,20 @@ impl Config {
         let speaks = self.launch().speaks();
         match (&whole, damaged.first()) {
             (Some(_), _) => {
-                damaged.iter().filter(|_| speaks).for_each(|why| warn(&format!("passed over: {why}")));
+                damaged
+                    .iter()
+                    .filter(|_| speaks)
+                    .for_each(|why| warn(&format!("damaged checkpoint skipped: {why}")));
             }
             (None, Some(first)) => {
                 let dir = dir.display();
                 return Err(format!(
-                    "no checkpoint of {dir} is whole or can be read, mend or remove them: {first}"
+                    "all checkpoints of {dir} are damaged or unreadable, repair or remove them: {first}"
                 ));
             }
             (None, None) if speaks => {
                 print_line(&format!(
-                    "caribou: begins anew, {} has no checkpoint to go on from",
+                    "caribou: starts from the beginning, because {} has no checkpoint",
                     dir.display()
                 ));
             }
@@ -112,7 +115,7 @@ impl Config {
                 if self.launch().speaks() {
                     let (path, its) = (path.display(), saved.manifest.run);
                     print_line(&format!(
-                        "caribou: run {run} is made again, {path} is of run {its} of the process"
+                        "caribou: run {run} of this process is repeated, because {path} is of run {its}"
                     ));
                 }
                 self.without_checkpoints()
@@ -123,7 +126,7 @@ impl Config {
     /// The description of a program, with the checkpoint of its restart.
     pub(crate) fn going_on(&self, program: String) -> String {
         match &self.restart {
-            Some(checkpoint) => format!("{program} that goes on from {}", checkpoint.display()),
+            Some(checkpoint) => format!("{program} that continues from {}", checkpoint.display()),
             None => program,
         }
     }

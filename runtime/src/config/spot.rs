@@ -91,7 +91,8 @@ impl FromStr for Spot {
     fn from_str(text: &str) -> Result<Spot, String> {
         let wrong = || {
             format!(
-                "`{text}` names no metadata service: expected none, auto, aws, gcp or azure, for tests also as aws@http://IP:PORT"
+                "`{text}` is not a metadata service, expected none, auto, aws, gcp or azure, for tests also \
+                 aws@http://IP:PORT"
             )
         };
         let (name, address) = match text.trim().split_once('@') {

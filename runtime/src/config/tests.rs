@@ -69,8 +69,8 @@ fn a_strategy_is_registered_under_a_name_that_selects_it_alone() {
     assert!(registered(&["mine", "refine"]).is_ok());
     for (names, why) in [
         (&["mine", "mine"][..], "two strategies"),
-        (&["mine,how=1"], "is no name"),
-        (&["help"], "is no name"),
+        (&["mine,how=1"], "is not a valid name"),
+        (&["help"], "is not a valid name"),
         (&["leases"], "a policy for pools"),
     ] {
         let error = registered(names).expect_err("it could not be selected");
@@ -121,11 +121,11 @@ fn help_lists_the_strategies_of_the_shape_that_is_run() {
     for (shape, expected) in [
         (
             Shape::Arrays,
-            "CARIBOU_LB: for arrays of chunks, as NAME[,KEY=VALUE]...; without one it is refine:\n\nnone ",
+            "CARIBOU_LB: for arrays of chunks, as NAME[,KEY=VALUE]... (default: refine):\n\nnone ",
         ),
         (
             Shape::Supersteps,
-            "CARIBOU_LB: for programs in supersteps, as NAME[,KEY=VALUE]...; without one it is des:\n\nequal ",
+            "CARIBOU_LB: for programs in supersteps, as NAME[,KEY=VALUE]... (default: des):\n\nequal ",
         ),
     ] {
         let error = config.check_shape(shape).expect_err("nothing is run").to_string();
@@ -150,7 +150,7 @@ fn numbers_that_no_run_can_have_are_refused() {
     for (config, expected) in [
         (Config::default().ranks(0), "ranks: 0 is too few"),
         (Config::default().workers(0), "workers: 0 is too few"),
-        (two().slowed(2, 2.0), "slowed: there is no rank 2, but 2 ranks"),
+        (two().slowed(2, 2.0), "slowed: rank 2 does not exist, the run has 2 ranks"),
         (two().slowed(1, -2.0), "slowed: rank 1 cannot be -2 times slower"),
         (two().slowed(1, f64::NAN), "slowed: rank 1 cannot be NaN times slower"),
         (Config::default().simulate(1).ranks(u32::MAX), "ranks: 4294967295 ranks x "),

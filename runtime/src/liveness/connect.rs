@@ -109,7 +109,7 @@ fn addresses() -> io::Result<Vec<IpAddr>> {
 
 /// Connects `rank` to its parent. Tries one address after the other; fails with the last error.
 pub(super) fn connect_to_parent(invitation: &ContactInfo, rank: Rank) -> io::Result<Link> {
-    let mut failure = Error::new(ErrorKind::NotFound, "it has no address");
+    let mut failure = Error::new(ErrorKind::NotFound, "the parent rank has no address");
     for &address in &invitation.addresses {
         match connect(SocketAddr::new(address, invitation.port), invitation.secret, rank) {
             Ok(link) => return Ok(link),
@@ -126,7 +126,10 @@ fn connect(address: SocketAddr, secret: Secret, rank: Rank) -> io::Result<Link> 
     let mut countersign = [0; 8];
     stream.read_exact(&mut countersign)?;
     if u64::from_le_bytes(countersign) != secret.parent_password {
-        return Err(Error::new(ErrorKind::InvalidData, "another program listens on its port"));
+        return Err(Error::new(
+            ErrorKind::InvalidData,
+            "another program listens on the port of the parent rank",
+        ));
     }
     // This is the parent. After it has read the password, it takes the end of the connection for a death. So from here
     // on only the parent gives up. If the parent dies or its host vanishes, the wait ends.
@@ -136,7 +139,7 @@ fn connect(address: SocketAddr, secret: Secret, rank: Rank) -> io::Result<Link> 
     stream.read_exact(&mut welcome)?;
     match Frame::decode(welcome) {
         Some(Frame::Welcome) => Link::new(stream),
-        _ => Err(Error::new(ErrorKind::InvalidData, "it did not say welcome")),
+        _ => Err(Error::new(ErrorKind::InvalidData, "the parent rank did not send a welcome frame")),
     }
 }
 

@@ -119,7 +119,7 @@ impl LivenessThread {
     fn give_up(&mut self, why: &str) {
         let Some(admission) = self.handshakes.take() else { return };
         let (rank, unwatched) = (self.rank, counted(admission.awaited(), "rank", "ranks"));
-        warn(&format!("rank {rank} should watch {unwatched} more, nobody is told if they die: {why}"));
+        warn(&format!("rank {rank} does not watch {unwatched}, whose loss would not be detected: {why}"));
     }
 
     fn accept_connections(&mut self) {

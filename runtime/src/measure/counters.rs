@@ -1,8 +1,8 @@
 //! Measures a rank between two readings, such as syncs, by counters of its workers.
 //!
 //! A sample has the CPU time of chunks, other CPU time, idle time, waiting for the vCPU, steal and throttling, each
-//! summed over workers. Charm++ and vt measure wall time only, and charge a neighbour's time slice to the chunk that
-//! was running. [`interval`](super::interval) computes what follows from two readings of a worker.
+//! summed over workers. Charm++ and vt measure wall time only, and charge another process's time slice to the chunk
+//! that was running. [`interval`](super::interval) computes what follows from two readings of a worker.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
@@ -21,7 +21,7 @@ use crate::ids::SyncId;
 use crate::measure::records::{Look, Sample};
 use crate::warn::warn;
 
-/// The source of the background load O_p of cloud-refine (eq. 2).
+/// The source of the background load O_p of the refinement paper (Gupta et al., 2013, eq. 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BackgroundSource {
     /// `Schedstat`, which uses wall and CPU time if the kernel does not keep it. `Procstat` for strategies that want
@@ -59,11 +59,13 @@ impl Fallback {
         static NOT_LISTED: Once = Once::new();
         let (once, why) = match self {
             Fallback::Late => return,
-            Fallback::Short => (&SHORT, "a phase was under 0.5 s"),
+            Fallback::Short => (&SHORT, "a phase was shorter than 0.5 s"),
             Fallback::NotPinned => (&NOT_PINNED, "a worker is not pinned"),
             Fallback::NotListed => (&NOT_LISTED, "/proc/stat does not list the vCPU of a worker"),
         };
-        once.call_once(|| warn(&format!("{why}: its background load is that of schedstat, not of procstat")));
+        once.call_once(|| {
+            warn(&format!("{why}: the background load is read from schedstat instead of procstat"))
+        });
     }
 }
 
@@ -147,7 +149,7 @@ impl WorkerCounters {
         self.idle_ns.fetch_add(published.idle_ns, Ordering::Relaxed);
     }
 
-    /// Sets the number of messages that the worker has handled.
+    /// Sets the number of deliveries that the worker has handled.
     pub(crate) fn set_deliveries(&self, deliveries: u64) {
         self.deliveries.store(deliveries, Ordering::Relaxed);
     }

@@ -55,7 +55,9 @@ impl CpuLimitsWatch {
         let of_thread = shared.clone();
         let builder = thread::Builder::new().name("caribou limits".into());
         let thread = builder.spawn(move || of_thread.watch(CpuLimits::now(), follow));
-        let thread = thread.inspect_err(|why| tracing::warn!(%why, "nobody watches quotas and vCPUs")).ok();
+        let thread = thread
+            .inspect_err(|why| tracing::warn!(%why, "changes of the CPU quota and of vCPUs are not detected"))
+            .ok();
         CpuLimitsWatch { shared, thread }
     }
 
@@ -129,7 +131,7 @@ impl Change {
 fn bind_again(bound: &[(Thread, usize)], vcpus: &[usize]) {
     for &(thread, vcpu) in bound.iter().filter(|(_, vcpu)| vcpus.contains(vcpu)) {
         if !thread.bind(vcpu) {
-            tracing::warn!(vcpu, "a worker cannot be bound again");
+            tracing::warn!(vcpu, "a worker cannot be pinned again");
         }
     }
 }
@@ -156,14 +158,14 @@ impl CpuLimits {
         let mut lines = Vec::new();
         if self.vcpus != before.vcpus {
             let [now, before] = [self, before].map(|allowed| compact(&allowed.vcpus));
-            lines.push(format!("this process may use vCPUs {now} from now on, before it was {before}"));
+            lines.push(format!("this process may now use vCPUs {now} (before: {before})"));
         }
         if self.quota != before.quota {
             let told = |allowed: &CpuLimits| {
                 allowed.quota.map_or("without limit".to_owned(), |vcpus| format!("{vcpus:.2} vCPUs"))
             };
             let (now, before) = (told(self), told(before));
-            lines.push(format!("the CPU quota of this process is {now} from now on, before it was {before}"));
+            lines.push(format!("the CPU quota of this process is now {now} (before: {before})"));
         }
         lines
     }
@@ -178,10 +180,10 @@ mod tests {
         let all = || CpuLimits { vcpus: vec![0, 1, 3], quota: None };
         assert!(all().differs_from(&all()).is_empty());
         let quota = CpuLimits { quota: Some(0.5), ..all() };
-        let said = "the CPU quota of this process is 0.50 vCPUs from now on, before it was without limit";
+        let said = "the CPU quota of this process is now 0.50 vCPUs (before: without limit)";
         assert_eq!(quota.differs_from(&all()), [said]);
         let fewer = CpuLimits { vcpus: vec![0], ..all() };
-        let said = "this process may use vCPUs 0 from now on, before it was 0-1,3";
+        let said = "this process may now use vCPUs 0 (before: 0-1,3)";
         assert_eq!(fewer.differs_from(&all()), [said]);
     }
 

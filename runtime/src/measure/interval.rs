@@ -38,7 +38,7 @@ impl Interval {
 
     /// Time of the vCPU that was neither idle nor used by the worker; none if the vCPU is not known.
     ///
-    /// Equation 2 of the paper subtracts only the time of chunks, and so counts the time of the runtime as background.
+    /// Equation 2 of Gupta et al. (2013) subtracts only the time of chunks, so the time of the runtime is background.
     /// Here all time of the worker is subtracted, because its spinning is not background either.
     pub(super) fn taken_ns(&self) -> Option<u64> {
         let vcpu = self.vcpu?;

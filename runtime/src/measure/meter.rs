@@ -11,7 +11,7 @@
 //!    longest interval.
 //! 2. If a loss is spread over several intervals (interrupts, steal in small pieces, a lap and a gap preempted in one
 //!    batch), the wrong chunk is charged by at most the whole loss, which is small then.
-//! 3. Measuring wall time, in contrast, charges the neighbour's whole time slice to the running chunk.
+//! 3. Measuring wall time, in contrast, charges the whole time slice of another process to the running chunk.
 
 use super::cpu::thread_cpu_ns;
 use crate::ids::CellId;

@@ -29,15 +29,16 @@ pub struct Sample {
     pub wait_ns: u64,
     /// Time that the hypervisor took from the workers' vCPUs.
     pub steal_ns: u64,
-    /// Time for which a CPU quota stopped threads of the whole control group. What exceeds `wait_ns` was not theirs.
+    /// Time for which a CPU quota stopped threads of the whole control group. What exceeds `wait_ns` was not taken
+    /// from the workers.
     pub throttled_ns: u64,
-    /// Background load O_p (cloud-refine, eq. 2).
+    /// Background load O_p (Gupta et al., 2013, eq. 2).
     pub background_ns: u64,
     /// Speed of the vCPUs, in turns of the calibration loop per us.
     pub speed: f64,
     /// Chunks on the rank.
     pub chunks: u64,
-    /// Number of messages handled.
+    /// Number of deliveries handled: messages, starts, resumes, results.
     pub deliveries: u64,
 }
 

@@ -1,9 +1,9 @@
-//! Measures the relative speed of a vCPU by the computation loop of cloud-refine, figure 2.
+//! Measures the relative speed of a vCPU by the computation loop of Gupta et al., 2013, figure 2.
 //!
 //! The loop is timed by the thread's CPU clock, so that waiting for the vCPU does not look like a slow vCPU (the rank's
 //! *share* covers waiting). Single bursts err in both directions (an interrupt, a stolen slice, a corrected clock), so
-//! the median of several counts. Every worker repeats a round of bursts at each sync or window, busy or not, because a
-//! worker may never be idle. After three rounds most bursts of the median are new.
+//! the median of several counts. Every worker repeats a round of bursts at each sync or balancing window, busy or not,
+//! because a worker may never be idle. After three rounds most bursts of the median are new.
 //!
 //! A round of bursts takes 60 us, and rounds are at least 20 ms apart: at most 0.3 % of the time.
 

@@ -18,9 +18,9 @@ use crate::threads::clock::monotonic_ns;
 /// Minimum time between two collections of figures, ns.
 const CACHE_NS: u64 = 250_000_000;
 const HELP: &str = "A Caribou program runs here.\n\n\
-    /status   how it is doing, JSON; `caribou top` shows it\n\
-    /metrics  the same for Prometheus\n\
-    /resize   POST /resize/N makes the first N ranks the active ones; `caribou resize` asks for it\n";
+    /status   state of the run as JSON; `caribou top` shows it\n\
+    /metrics  the same in the format of Prometheus\n\
+    /resize   POST /resize/N makes the first N ranks the active ones, as `caribou resize` does\n";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The header of a request that changes the run. Browsers do not send it for other sites.
@@ -51,22 +51,25 @@ impl Pages {
     /// The whole answer to a request with this head.
     pub(super) fn answer(&mut self, head: &[u8]) -> Vec<u8> {
         let Some(request) = Request::parse(head) else {
-            return refuse("400 Bad Request", "this is no HTTP request");
+            return refuse("400 Bad Request", "this is not an HTTP request");
         };
         if self.loopback && !request.host.is_none_or(names_this_host) {
-            return refuse("403 Forbidden", "the Host is another one: ask for localhost or an address");
+            return refuse(
+                "403 Forbidden",
+                "the Host header names another host, expected localhost or an IP address",
+            );
         }
         if let Some(ranks) = request.path.strip_prefix("/resize/").filter(|_| request.method == "POST") {
             return self.answer_resize(ranks, &request);
         }
         if !matches!(request.method, "GET" | "HEAD") {
-            return refuse("405 Method Not Allowed", "only GET and HEAD, and POST to /resize/N");
+            return refuse("405 Method Not Allowed", "expected GET or HEAD, or POST to /resize/N");
         }
         let (content_type, body): (_, Arc<[u8]>) = match request.path {
             "/status" => ("application/json", self.json()),
             "/metrics" => (metrics::CONTENT_TYPE, self.metrics()),
             "/" => (TEXT, HELP.as_bytes().into()),
-            _ => return refuse("404 Not Found", "there are /status, /metrics and /"),
+            _ => return refuse("404 Not Found", "expected /status, /metrics or /"),
         };
         response("200 OK", content_type, &body, request.method == "HEAD")
     }
@@ -74,13 +77,16 @@ impl Pages {
     fn answer_resize(&self, ranks: &str, request: &Request<'_>) -> Vec<u8> {
         let (header, value) = RESIZE_HEADER;
         if !self.loopback {
-            return refuse("403 Forbidden", "a run is resized on loopback only: there is no password");
+            return refuse(
+                "403 Forbidden",
+                "a run can be resized on a loopback address only, because there is no password",
+            );
         }
         if !request.resizes {
             return refuse("403 Forbidden", &format!("expected the header `{header}: {value}`"));
         }
         let Ok(ranks) = ranks.parse() else {
-            return refuse("400 Bad Request", &format!("{ranks:?} is no number of ranks"));
+            return refuse("400 Bad Request", &format!("{ranks:?} is not a number of ranks"));
         };
         match (self.resize)(ranks) {
             Ok(()) => response("202 Accepted", TEXT, b"", false),

@@ -12,13 +12,13 @@ pub(super) fn listen(address: &str) -> Result<TcpListener, String> {
 }
 
 fn resolve(address: &str) -> Result<Vec<SocketAddr>, String> {
-    let expected = || format!("{address:?} is no address, expected HOST:PORT or PORT");
+    let expected = || format!("{address:?} is not an address, expected HOST:PORT or PORT");
     let (host, port) = address.rsplit_once(':').unwrap_or(("", address));
     let port: u16 = match port.parse() {
         Ok(port) => port,
         Err(_) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
             return Err(format!(
-                "{address:?}: {port} is no port, expected HOST:PORT or PORT with a port up to 65535"
+                "{address:?}: {port} is not a port, expected HOST:PORT or PORT with a port up to 65535"
             ));
         }
         Err(_) => return Err(expected()),
@@ -37,7 +37,9 @@ fn resolve(address: &str) -> Result<Vec<SocketAddr>, String> {
 /// The error as text, with advice if the remedy is not obvious.
 fn reason(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::AddrInUse => "another program has that port, choose another or 0 for any".into(),
+        std::io::ErrorKind::AddrInUse => {
+            "another program uses this port, choose another port or 0 for any".into()
+        }
         _ => error.to_string(),
     }
 }
@@ -65,7 +67,10 @@ mod tests {
         }
         for address in ["99999", "localhost:65536", "[::1]:99999999999999999999"] {
             let why = resolve(address).expect_err(address);
-            assert!(why.ends_with("is no port, expected HOST:PORT or PORT with a port up to 65535"), "{why}");
+            assert!(
+                why.ends_with("is not a port, expected HOST:PORT or PORT with a port up to 65535"),
+                "{why}"
+            );
         }
     }
 }

@@ -27,21 +27,21 @@ pub(super) fn metrics(status: &Status) -> String {
 }
 
 fn run(status: &Status, text: &mut Text) {
-    text.family("run_info", "gauge", "What runs; always 1.");
+    text.family("run_info", "gauge", "Labels describe the run; always 1.");
     let labels: &[(&str, &dyn Display)] =
         &[("run_id", &status.run_id), ("program", &status.program), ("lb", &status.lb)];
     text.sample("run_info", labels, &1);
     text.family("elapsed_seconds", "gauge", "Time since the run began.");
     text.sample("elapsed_seconds", &[], &seconds(status.elapsed_ns));
-    text.family("run_finished", "gauge", "Whether the run is over.");
+    text.family("run_finished", "gauge", "1 if the run has ended, else 0.");
     text.sample("run_finished", &[], &u8::from(status.finished));
-    text.family("run_failed", "gauge", "Whether the run has failed.");
+    text.family("run_failed", "gauge", "1 if the run has failed, else 0.");
     text.sample("run_failed", &[], &u8::from(status.failed.is_some()));
 }
 
 fn active(status: &Status, text: &mut Text) {
     if let Some(active) = status.ranks_active {
-        text.family("active_ranks", "gauge", "Ranks that have work, from rank 0 on.");
+        text.family("active_ranks", "gauge", "Number of active ranks, which may have work.");
         text.sample("active_ranks", &[], &active);
     }
 }
@@ -52,11 +52,11 @@ type WorkerMetric = (&'static str, &'static str, fn(&WorkerStatus) -> f64);
 fn workers(ranks: &[RankStatus], text: &mut Text) {
     let families: [WorkerMetric; 6] = [
         ("chunk_cpu_seconds_total", "CPU time of chunks, or of iterations.", |w| seconds(w.cpu_ns)),
-        ("runtime_seconds_total", "The runtime's own work.", |w| seconds(w.runtime_ns)),
-        ("idle_seconds_total", "Time without anything to do.", |w| seconds(w.idle_ns)),
+        ("runtime_seconds_total", "Time of the runtime's own work.", |w| seconds(w.runtime_ns)),
+        ("idle_seconds_total", "Time in which the worker waited for work.", |w| seconds(w.idle_ns)),
         ("lost_seconds_total", "Wall time of chunks that was not CPU time.", |w| seconds(w.lost_ns)),
         ("wall_seconds_total", "Wall time of workers.", |w| seconds(w.wall_ns)),
-        ("handlers_total", "Handlers run, or ranges of iterations.", |w| w.handlers as f64),
+        ("handlers_total", "Handlers, or ranges of iterations, that were executed.", |w| w.handlers as f64),
     ];
     for (name, help, value) in families {
         text.family(name, "counter", help);
@@ -73,25 +73,28 @@ type RankMetric = (&'static str, &'static str, &'static str, fn(&RankStatus) -> 
 
 fn ranks(ranks: &[RankStatus], text: &mut Text) {
     let families: [RankMetric; 8] = [
-        ("messages_total", "counter", "Deliveries handled.", |rank| Some(rank.messages as f64)),
+        ("messages_total", "counter", "Messages handled by chunks.", |rank| Some(rank.messages as f64)),
         ("chunks", "gauge", "Chunks on the rank.", |rank| Some(rank.chunks as f64)),
         ("waiting_bytes", "gauge", "Bytes of messages that wait for their chunks.", |rank| {
             Some(rank.waiting_bytes as f64)
         }),
-        ("waiting_bytes_max", "gauge", "The most that have waited.", |rank| {
+        ("waiting_bytes_max", "gauge", "Largest number of bytes that have waited.", |rank| {
             Some(rank.waiting_bytes_max as f64)
         }),
         ("iterations_total", "counter", "Iterations executed.", |rank| Some(rank.iterations as f64)),
-        ("vcpu_share", "gauge", "CPU time got over CPU time wanted, when last measured.", |rank| {
-            rank.sample.map(|sample| sample.share())
-        }),
-        ("steal_ratio", "gauge", "Part of wall time that the hypervisor took, when last measured.", |rank| {
+        (
+            "vcpu_share",
+            "gauge",
+            "CPU time received divided by CPU time wanted, when last measured.",
+            |rank| rank.sample.map(|sample| sample.share()),
+        ),
+        ("steal_ratio", "gauge", "Steal time divided by wall time, when last measured.", |rank| {
             rank.sample.filter(|sample| sample.wall_ns > 0).map(|s| s.steal_ns as f64 / s.wall_ns as f64)
         }),
         (
             "vcpu_speed",
             "gauge",
-            "Rounds of the calibration loop a microsecond, when last measured.",
+            "Rounds of the calibration loop per microsecond, when last measured.",
             |rank| rank.sample.map(|sample| sample.speed),
         ),
     ];
@@ -114,20 +117,20 @@ fn kinds(status: &Status, text: &mut Text) {
     for kind in &status.kinds {
         text.sample("kind_calls_total", &[("kind", &kind.name)], &kind.calls);
     }
-    text.family("kind_longest_seconds", "gauge", "The longest handler, by kind of message.");
+    text.family("kind_longest_seconds", "gauge", "Wall time of the longest handler, by kind of message.");
     for kind in &status.kinds {
         text.sample("kind_longest_seconds", &[("kind", &kind.name)], &seconds(kind.longest_ns));
     }
 }
 
 fn steps(so_far: &StepsSoFar, ranks: u32, text: &mut Text) {
-    text.family("steps_total", "counter", "Steps that are over.");
+    text.family("steps_total", "counter", "Completed steps.");
     text.sample("steps_total", &[], &so_far.steps);
     text.family("step_seconds", "gauge", "Time of the last step.");
     text.sample("step_seconds", &[], &seconds(so_far.last_ns));
     text.family("divisions_total", "counter", "Divisions that took effect after the first.");
     text.sample("divisions_total", &[], &so_far.divisions);
-    text.family("units_moved_total", "counter", "Units that got another worker.");
+    text.family("units_moved_total", "counter", "Units that moved to another worker.");
     text.sample("units_moved_total", &[], &so_far.moved);
     text.family("units", "gauge", "Units of the worker's job in the last step.");
     let per_rank = so_far.units.len() / (ranks as usize).max(1);
@@ -146,10 +149,10 @@ fn syncs(status: &Status, text: &mut Text) {
     text.family(
         "imbalance_ratio",
         "gauge",
-        "Completion time of the slowest rank in the last phase, over that with all work divided by the capacities.",
+        "Completion time of the slowest rank in the last phase, divided by the time with perfect balance.",
     );
     text.sample("imbalance_ratio", &[], &last.imbalance_before);
-    text.family("imbalance_predicted_ratio", "gauge", "The same, expected after the moves of the last sync.");
+    text.family("imbalance_predicted_ratio", "gauge", "Imbalance ratio that the last decision predicted.");
     text.sample("imbalance_predicted_ratio", &[], &last.imbalance_predicted);
 }
 

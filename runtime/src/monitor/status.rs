@@ -88,7 +88,7 @@ pub struct RankStatus {
     pub waiting_bytes_max: u64,
     /// Number of iterations executed so far.
     pub iterations: u64,
-    /// Number of messages handled so far.
+    /// Number of deliveries handled so far: messages, starts, resumes, results.
     pub messages: u64,
     /// The last sample of the rank, if there is one.
     pub sample: Option<Sample>,

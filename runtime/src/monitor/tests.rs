@@ -326,8 +326,8 @@ fn an_address_that_cannot_be_used_is_one_line_that_names_the_variable() {
     let monitor = started(made_up());
     let taken = monitor.address().to_string();
     for (address, expected) in [
-        ("nonsense", "CARIBOU_MONITOR: \"nonsense\" is no address, expected HOST:PORT or PORT"),
-        (&taken, "another program has that port"),
+        ("nonsense", "CARIBOU_MONITOR: \"nonsense\" is not an address, expected HOST:PORT or PORT"),
+        (&taken, "another program uses this port"),
         ("192.0.2.1:9", "cannot listen on \"192.0.2.1:9\": "),
         ("no-such-host.invalid:9", "cannot look up the host"),
     ] {
@@ -363,7 +363,7 @@ fn a_run_is_resized_by_programs_of_this_host_only() {
     let told = |status: &str, body: &str| (status.to_owned(), body.to_owned());
     let ours = "x-caribou: resize\r\n";
     assert_eq!(post(&monitor, "/resize/2", ""), told("403", "expected the header `X-Caribou: resize`\n"));
-    assert_eq!(post(&monitor, "/resize/x", ours), told("400", "\"x\" is no number of ranks\n"));
+    assert_eq!(post(&monitor, "/resize/x", ours), told("400", "\"x\" is not a number of ranks\n"));
     let why = "5 active ranks, expected a number from 1 to 4\n";
     assert_eq!(post(&monitor, "/resize/5", ours), told("409", why));
     assert_eq!(fetch(monitor.address(), "/resize/2").0, "HTTP/1.1 404 Not Found");
@@ -371,7 +371,7 @@ fn a_run_is_resized_by_programs_of_this_host_only() {
     assert_eq!(post(&monitor, "/resize/2", ours), told("202", ""));
     assert_eq!(asked.load(Ordering::Relaxed), 2);
     let open = Monitor::start("0.0.0.0:0", Rank(0), collect, resize).unwrap();
-    let why = "a run is resized on loopback only: there is no password\n";
+    let why = "a run can be resized on a loopback address only, because there is no password\n";
     assert_eq!(post(&open, "/resize/2", ours), told("403", why));
     assert_eq!(asked.load(Ordering::Relaxed), 2);
 }

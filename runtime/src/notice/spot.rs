@@ -145,7 +145,7 @@ fn watch(spot: &Spot, stop: &Arc<Stop>, notification: &Notification) {
             Ok(Some(Event::Notice(by))) => return notification.give(format!("{by} (rank {rank})")),
             Ok(Some(Event::Advice(by))) => {
                 print_line(&format!(
-                    "caribou: {by} (rank {rank}): the run makes a checkpoint as soon as it can, and goes on"
+                    "caribou: {by} (rank {rank}): the run makes a checkpoint as soon as possible, and continues"
                 ));
                 notification.advise();
             }
@@ -185,8 +185,8 @@ fn found(spot: &Spot, http: &Http) -> Option<Box<dyn Service>> {
 
 fn nothing_found(rank: Rank) -> String {
     format!(
-        "CARIBOU_SPOT=auto: no metadata service of AWS, Google Cloud or Azure answers (rank {rank}): only signals give notice, \
-         until one does"
+        "CARIBOU_SPOT=auto: no metadata service of AWS, Google Cloud or Azure answers (rank {rank}): until one \
+         answers, only signals give notice"
     )
 }
 
@@ -227,7 +227,9 @@ impl Contact {
                 (self.has_answered, self.failures) = (true, 0);
                 let is_back = self.lost == Some(Loss::Lasts);
                 self.lost = self.lost.map(|_| Loss::IsOver);
-                is_back.then(|| Line::Back(format!("the metadata service of {name} answers (rank {rank})")))
+                is_back.then(|| {
+                    Line::Back(format!("the metadata service of {name} answers again (rank {rank})"))
+                })
             }
             Err(why) => {
                 self.failures += 1;
@@ -235,8 +237,7 @@ impl Contact {
                 (is_lost && self.lost.is_none()).then(|| {
                     self.lost = Some(Loss::Lasts);
                     Line::Lost(format!(
-                        "the metadata service of {name} gives no answer that can be used (rank {rank}), and is asked again and \
-                         again: {why}"
+                        "the metadata service of {name} gives no usable answer (rank {rank}), polling continues: {why}"
                     ))
                 })
             }

@@ -116,7 +116,7 @@ impl Pool<'_> {
         let policy = self.config.balance_pools()?;
         if !policy.is_exact() {
             let why = format!(
-                "`{}` only counts, but a pool has indices: that is for simulations",
+                "`{}` assigns numbers of iterations without indices, which a pool needs: it is for simulations only",
                 self.config.lb_spec(lb_strategies::Shape::Pools)
             );
             return Err(Error::Config { setting: "CARIBOU_LB".into(), why });

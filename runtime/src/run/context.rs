@@ -1,4 +1,4 @@
-//! What a rank of any shape gets for a run, such as its configuration, placement, clock and transport.
+//! What a rank of arrays or of a pool gets for a run, such as its configuration, placement, clock and transport.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl RankPlacement {
         let vcpu = self.of(worker)?;
         let bound = watch.bind(vcpu);
         if bound.is_none() {
-            tracing::warn!(rank = rank.0, worker = worker.0, vcpu, "cannot be pinned");
+            tracing::warn!(rank = rank.0, worker = worker.0, vcpu, "the worker cannot be pinned to its vCPU");
         }
         bound
     }

@@ -149,7 +149,7 @@ thread_local! {
 pub(crate) fn run_in_world<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, Error> {
     WORLD.with(|world| {
         let Ok(mut world) = world.try_borrow_mut() else {
-            return Err(system("a run", "one is going on already in this process"));
+            return Err(system("a run", "another run is in progress in this process"));
         };
         if world.is_none() {
             *world = Some(warn_if_slow(|| World::start(config))?);
@@ -162,7 +162,7 @@ pub(crate) fn run_in_world<S: Shape>(config: &Config, shape: &S) -> Result<Finis
 impl World {
     fn start(config: &Config) -> Result<World, Error> {
         if is_finalized() {
-            return Err(system("MPI", "it has ended in this process already"));
+            return Err(system("MPI", "this process has finalized it already"));
         }
         let initialised = mpi::initialize_with_threading(mpi::Threading::Funneled);
         let universe = initialised.map(|(universe, _)| universe);
@@ -321,7 +321,7 @@ impl Job {
         if self.is_broken() {
             return Err(system(
                 "a run",
-                "an earlier one did not end in order, and the others may still be in it",
+                "an earlier run of this process failed, and other processes may still be in that run",
             ));
         }
         let (_mask, _owner) = (SavedMask::of_this_thread(), Restore::later());
@@ -334,7 +334,7 @@ impl Job {
         let _monitor = match session.start_monitor(config, self.rank) {
             Ok(monitor) => monitor,
             Err(why) => {
-                tracing::warn!(rank = self.rank.0, %why, "nobody can watch this rank");
+                tracing::warn!(rank = self.rank.0, %why, "the monitor of this rank cannot be started");
                 None
             }
         };
@@ -384,7 +384,7 @@ impl Job {
         set_up: Result<T, Error>,
     ) -> Result<(Plan, RunName, T), Error> {
         let asked = config.ranks.filter(|&ranks| ranks != self.ranks).map(|ranks| {
-            let why = format!("{ranks} ranks were asked for, but {} processes were started", self.ranks);
+            let why = format!("{ranks} ranks were requested, but {} processes were started", self.ranks);
             Error::Config { setting: "CARIBOU_RANKS".into(), why }
         });
         let place = topology::rank_resources(config.workers);
@@ -427,7 +427,7 @@ impl Job {
     }
 
     fn exchange<T: Serialize + serde::de::DeserializeOwned>(&self, mine: &T) -> Result<Vec<T>, Error> {
-        let wrong = |why: wire::WireError| system("what processes tell each other", &why.to_string());
+        let wrong = |why: wire::WireError| system("the setup data of the processes", &why.to_string());
         let bytes = wire::encode(mine).map_err(wrong)?;
         let said = self.links.communicator().allgather(&bytes).map_err(|why| self.failed(&why))?;
         said.iter().map(|bytes| wire::decode(bytes).map_err(wrong)).collect()
@@ -500,7 +500,7 @@ impl Job {
 /// Checks that this thread may call MPI.
 fn check_thread() -> Result<(), Error> {
     if !is_main_thread() {
-        return Err(system("MPI", "it was initialised by another thread: call run from that one"));
+        return Err(system("MPI", "it was initialised by another thread: call run from that thread"));
     }
     if !may_have_threads() {
         let why = "it was initialised without threads: use initialize_with_threading(Threading::Funneled)";
@@ -528,8 +528,7 @@ fn check_launcher(launch: Launch, processes: i32) -> Result<(), Error> {
 struct PeerInfo {
     process: u32,
     host: String,
-    /// The address to which its children in the tree of ranks connect.
-    /// Where its children in the tree of ranks are to connect.
+    /// The addresses to which its children in the tree of ranks connect. None for a rank without children.
     invitation: Option<ContactInfo>,
 }
 
@@ -553,7 +552,7 @@ fn watch(
     let tree = Tree::of(ranks);
     let opened = tree.is_inner(rank).then(Listener::open).and_then(|opened| {
         let warn =
-            |why: &_| tracing::warn!(rank = rank.0, %why, "no watch over other ranks: it cannot listen");
+            |why: &_| tracing::warn!(rank = rank.0, %why, "this rank cannot listen, so it does not watch other ranks");
         opened.inspect_err(warn).ok()
     });
     let (door, invitation) = opened.unzip();
@@ -573,7 +572,7 @@ fn watch(
         Box::new(move |news| match news {
             PeerEvent::Lost(lost) => lose(&watched, lost),
             PeerEvent::Silent(of) => warn::warn(&format!(
-                "{} has not answered rank {rank} for {} s: it is stopped, or its host has no time for it",
+                "{} has not answered rank {rank} for {} s: its process is stopped, or its host is overloaded",
                 names.get(&of).map_or("", String::as_str),
                 PING_TIMEOUT_NS / 1_000_000_000
             )),
@@ -581,7 +580,9 @@ fn watch(
         })
     };
     let liveness = Liveness::start(tree, rank, parent.as_ref(), door, on_news);
-    Ok(liveness.inspect_err(|why| tracing::warn!(rank = rank.0, %why, "not watched")).ok())
+    Ok(liveness
+        .inspect_err(|why| tracing::warn!(rank = rank.0, %why, "other ranks do not watch this rank"))
+        .ok())
 }
 
 /// Ends the current run, if there is one, because a rank is lost.

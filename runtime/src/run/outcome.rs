@@ -54,7 +54,7 @@ impl Outcome {
         let ranks: Vec<String> = silent.iter().take(NAMED_MAX).map(ToString::to_string).collect();
         let more = if silent.len() > NAMED_MAX { ", ..." } else { "" };
         warn(&format!(
-            "ranks that do not answer ({}{more}) are given up, because the run has failed: {error}",
+            "the run has failed, and stops waiting for ranks that do not answer ({}{more}): {error}",
             ranks.join(", ")
         ));
         self.lost.store(true, Ordering::Release);

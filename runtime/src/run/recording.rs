@@ -80,7 +80,7 @@ fn new_directory(dir: &Path) -> Result<u32, Error> {
 }
 
 fn refused(dir: &Path, why: &io::Error) -> Error {
-    let why = format!("the directory {} cannot be made: {why}", dir.display());
+    let why = format!("the directory {} cannot be created: {why}", dir.display());
     Error::Config { setting: "CARIBOU_TRACE".into(), why }
 }
 
@@ -101,11 +101,11 @@ impl Session {
         if dir.is_none() && config.trace_filter != Filter::default() && config.launch().speaks() {
             static TOLD: Once = Once::new();
             TOLD.call_once(|| {
-                warn("CARIBOU_TRACE_FILTER does nothing without CARIBOU_TRACE: no events are recorded");
+                warn("CARIBOU_TRACE_FILTER has no effect without CARIBOU_TRACE: no events are recorded");
             });
         }
         config.without_effect(shape).for_each(|setting| {
-            warn(&format!("{setting} has no effect: this is {}", shape.program()));
+            warn(&format!("{setting} has no effect on {}", shape.program()));
         });
         let wanted = RecordingOptions {
             dir,
@@ -157,7 +157,7 @@ impl Session {
             (rank, &self.options.dir, self.options.filter.unknown_array(arrays))
         {
             let (dir, known) = (dir.display(), arrays.join(", "));
-            warn(&format!("CARIBOU_TRACE_FILTER: no array is called `{name}` in {dir}, but {known}"));
+            warn(&format!("CARIBOU_TRACE_FILTER: {dir} has no array `{name}`, expected one of {known}"));
         }
         let run = RunRecord { rank: rank.0, ..self.run.clone() };
         let (recording, refused) = Recording::begin(&self.options, &run, arrays);

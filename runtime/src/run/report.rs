@@ -1,4 +1,4 @@
-//! The part of a report that is the same for all shapes of program.
+//! The part of a report that is the same for arrays, pools and supersteps.
 
 use serde::{Deserialize, Serialize};
 

@@ -10,10 +10,10 @@ use crate::warn::warn;
 
 /// Why a run of arrays is not resized.
 pub(crate) const NOTHING_MOVES: &str =
-    "nothing in the run can be moved: CARIBOU_LB says so, or its arrays do";
+    "no chunk of this run can move, because of CARIBOU_LB or of the setup of its arrays";
 /// Why a pool is not resized.
 pub(crate) const POLICY_ASSIGNS: &str =
-    "the policy of the pool lets no rank be without work, expected CARIBOU_LB=leases or auto";
+    "the policy of the pool cannot leave a rank without work, expected CARIBOU_LB=leases or auto";
 /// Why the process takes no requests.
 pub(crate) const ASK_RANK_0: &str = "only the process of rank 0 takes requests";
 

@@ -33,7 +33,7 @@ impl Session {
         let monitor = Monitor::start(&address, rank, collect, resize)?;
         let listens = monitor.address();
         if address.rsplit(':').next() == Some("0") {
-            warn(&format!("CARIBOU_MONITOR: rank {rank} tells how the run is doing on {listens}"));
+            warn(&format!("CARIBOU_MONITOR: rank {rank} serves the state of the run on {listens}"));
         }
         Ok(Some(monitor))
     }

@@ -55,7 +55,8 @@ impl Watchdog {
             }
         };
         let started = std::thread::Builder::new().name("caribou guard".into()).spawn(watch);
-        let thread = started.inspect_err(|why| tracing::warn!(%why, "no watchdog")).ok()?;
+        let thread =
+            started.inspect_err(|why| tracing::warn!(%why, "the watchdog cannot be started")).ok()?;
         Some(Watchdog { stop: Some(stop), thread: Some(thread) })
     }
 }

@@ -1,13 +1,14 @@
 //! Makes checkpoints of a program in supersteps between two steps, and restarts from them. No share waits for one.
 //!
-//! | who | when | does |
+//! | part of the run | when | does |
 //! |---|---|---|
 //! | first share | a checkpoint is due | announces it in the plan of a step |
 //! | each share | at the end of that step | copies the units of its job, which a thread writes while the next steps run |
 //! | each share | at the end of a later step | sends [`Written`](ShareMessage::Written), when its file is written |
 //! | first share | all files are written | completes the checkpoint |
 //!
-//! After a notice to end, each share writes at once, and the run ends when the checkpoint is complete.
+//! After a notice to end, each share writes at the end of the step, without a thread. The run ends when the checkpoint
+//! is complete.
 //!
 //! # Why the files fit together
 //!

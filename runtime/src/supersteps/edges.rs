@@ -66,7 +66,7 @@ impl<P: Supersteps> Share<P> {
         if shows != ends[1].is_some() {
             let (first, last) = (held.start, held.end - 1);
             return Err(format!(
-                "of units {first} and {last} one has an edge, expected all to have one or none"
+                "only one of the units {first} and {last} has an edge, expected all units or no unit to have one"
             ));
         }
         let inner = |job| {

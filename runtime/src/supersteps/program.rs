@@ -24,16 +24,17 @@ impl<P: Supersteps> Program<P> {
     }
 
     pub(super) fn begin(&self) -> P::Shared {
-        with_panic_context(|| "making what all workers know".to_owned(), || self.user.begin())
+        with_panic_context(|| "creating the shared data".to_owned(), || self.user.begin())
     }
 
     pub(super) fn units(&self, numbers: Range<u64>) -> Vec<P::Unit> {
-        let unit = |number| with_panic_context(|| format!("making unit {number}"), || self.user.unit(number));
+        let unit =
+            |number| with_panic_context(|| format!("creating unit {number}"), || self.user.unit(number));
         numbers.map(unit).collect()
     }
 
     pub(super) fn edge(&self, unit: &P::Unit) -> Option<P::Edge> {
-        with_panic_context(|| "showing the edge of a unit".to_owned(), || self.user.edge(unit))
+        with_panic_context(|| "returning the edge of a unit".to_owned(), || self.user.edge(unit))
     }
 
     pub(super) fn compute(&self, job: Job<'_, P>) -> P::Part {

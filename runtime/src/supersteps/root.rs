@@ -23,7 +23,7 @@ const RECORDS: usize = 64;
 /// The additional state of the first share.
 pub(super) struct Root<P: Supersteps> {
     policy: &'static str,
-    /// Makes a divider for the first workers of this number.
+    /// Makes a divider for this number of workers, the first ones.
     make_divider: MakeDivider,
     divider: Box<dyn Divider>,
     /// Number of active workers, which are the first ones. The other workers have no units.
@@ -301,7 +301,7 @@ impl<P: Supersteps> Root<P> {
         });
         if let Some(division) = division {
             check(&division, self.active, self.units)
-                .map_err(|why| format!("after step {number} the policy `{}` answered {why}", self.policy))?;
+                .map_err(|why| format!("after step {number} the policy `{}` returned {why}", self.policy))?;
             self.chosen = Some((self.extended(division), self.divider.reason()));
         }
         Ok(())
@@ -367,8 +367,8 @@ fn agree(step: u64, worked: &BTreeMap<usize, StepStats>) -> Result<(), String> {
     let first = |then: Then| worked.iter().find(|(_, worked)| worked.then == then).map(|(worker, _)| worker);
     let (Some(goes_on), Some(ends)) = (first(Then::Step), first(Then::End)) else { return Ok(()) };
     Err(format!(
-        "after step {step} `combine` ends the run at worker {ends} and not at worker {goes_on}, expected the same at all: it \
-         may depend on nothing but what is shared and the parts"
+        "after step {step} `combine` ended the run on worker {ends} but not on worker {goes_on}: its result may depend \
+         on the shared data and the parts only"
     ))
 }
 
@@ -380,10 +380,10 @@ pub(super) fn check(division: &Division, workers: usize, units: u64) -> Result<(
     let Division { units: shares, copies } = division;
     let all = shares.iter().map(|&share| u128::from(share)).sum::<u128>();
     if shares.len() != workers {
-        return Err(format!("{} shares for {workers} workers", shares.len()));
+        return Err(format!("{} shares, expected one for each of {workers} workers", shares.len()));
     }
     if all != u128::from(units) {
-        return Err(format!("shares of {all} units, and there are {units}"));
+        return Err(format!("shares of {all} units, expected {units} units"));
     }
     if !(1..=workers).contains(&(*copies as usize)) {
         return Err(format!("{copies} copies, expected a number from 1 to {workers}"));

@@ -129,7 +129,7 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
             Share::new(share, beginning, first.clone(), root, saved.saver(is_first_of_rank))
         });
     };
-    let text = format!("a program in supersteps of {units} units, of weight {weight} together");
+    let text = format!("a program in supersteps of {units} units, of total weight {weight}");
     let text = config.going_on(text);
     let report = run_layered(config, Shape::Supersteps, text, setup)?;
     config.finish_checkpoints();
@@ -151,14 +151,14 @@ fn weights<P: Supersteps>(program: &P) -> Result<Weights, Error> {
     let mut weights = Vec::new();
     let fits = usize::try_from(units).is_ok_and(|units| weights.try_reserve_exact(units).is_ok());
     if !fits {
-        return Err(refused(format!("{units} units are more than the memory has room for")));
+        return Err(refused(format!("{units} units do not fit into memory")));
     }
     weights.extend((0..units).map(|unit| program.weight(unit)));
     if let Some(unit) = weights.iter().position(|weight| !(weight.is_finite() && *weight > 0.0)) {
         return Err(refused(format!("unit {unit} weighs {}, expected a number above 0", weights[unit])));
     }
     if !weights.iter().sum::<f64>().is_finite() {
-        return Err(refused("all units together weigh more than a number can say".into()));
+        return Err(refused("the total weight of the units is infinite, expected a finite number".into()));
     }
     let all_alike = weights.iter().all(|weight| weight.to_bits() == 1.0_f64.to_bits());
     Ok(if all_alike { Weights::Equal(units) } else { Weights::Each(weights) })

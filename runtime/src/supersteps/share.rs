@@ -237,10 +237,10 @@ impl<P: Supersteps> Chunk for Share<P> {
         let what = match &self.state {
             State::Over => return None,
             State::Redistributing(incoming) => format!("{} of its units", incoming.missing),
-            _ if edges > 0 => format!("what {edges} of its neighbours show"),
+            _ if edges > 0 => format!("the edges of {edges} neighbours"),
             _ if jobs > 0 => format!("{jobs} of {} jobs", self.workers()),
-            _ if self.plan.is_none() => "the word of the first share on what follows".to_owned(),
-            _ => "the units of jobs that others finished".to_owned(),
+            _ if self.plan.is_none() => "the decision of the first share on the next step".to_owned(),
+            _ => "the units of jobs that other workers finished".to_owned(),
         };
         Some(format!("{what}, in step {}", self.step))
     }

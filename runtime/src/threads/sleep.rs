@@ -18,8 +18,8 @@
 //! # The cost of the fences
 //! A fence in the waker costs as much as a message, because it waits until the written cache line has come from the
 //! reader's cache. Sleepers are few. Where the kernel supports `membarrier`, the sleeper therefore makes all threads
-//! that may wake it execute a fence, and wakers use only a compiler fence. A fence of that kind between the two halves
-//! of a waker has the effect of both fences. Loom does not model `membarrier`, so its tests use both fences.
+//! that may wake it execute a fence, and wakers use only a compiler fence. A fence by `membarrier` between the two
+//! halves of a waker has the effect of both fences. Loom does not model `membarrier`, so its tests use both fences.
 //!
 //! # Sleep states shared by processes
 //! Ranks that are processes of one host wake each other. The sleep state of worker 0 is then in shared memory

@@ -2,10 +2,10 @@
 //!
 //! # The race
 //! A worker that parks counts itself as parked and then looks for work once more. A worker that has put a ready entry
-//! on its own queue then checks whether any worker is parked. As in [`sleep`](super::sleep), a sequentially consistent
-//! fence lies between the two halves on both sides. So at least one side sees the write of the other: an entry that
-//! could be stolen wakes a worker that can steal it. (Otherwise the entry would wait for its owner, which may be in a
-//! long handler.)
+//! on its own queue then checks whether any worker is parked. A sequentially consistent
+//! fence of [`sleep`](super::sleep) lies between the two halves on both sides. So at least one side sees the write of
+//! the other: an entry that could be stolen wakes a worker that can steal it. (Otherwise the entry would wait for its
+//! owner, which may be in a long handler.)
 
 use std::time::Duration;
 

@@ -103,8 +103,8 @@ impl TscClock {
         self.anchor = anchor;
         let start = *self.base_start.get_or_insert(anchor);
         let ns = anchor.ns.saturating_sub(start.ns);
-        // After the first base, a longer base replaces the rate if it is as long as the present base, or long enough
-        // for the maximum reach.
+        // After the first base, a new base replaces the rate if it is at least as long as the present base, or long
+        // enough for the maximum reach.
         if ns >= self.base_ns.clamp(BASE_MIN_NS, BASE_NS) {
             let ticks = anchor.ticks.wrapping_sub(start.ticks).max(1);
             self.ns_per_tick = ((u128::from(ns) << PLACES) / u128::from(ticks)) as u64;

@@ -289,13 +289,13 @@ impl Recording {
         let strategy = self.strategy.get().map_or("", |name| name);
         let what = named.unwrap_or_else(|| match chunk.array {
             DECISION => format!("the strategy `{strategy}` for sync {}", chunk.key),
-            WAITING => format!("nothing for want of an order from the policy `{strategy}`"),
-            RELEASED => format!("nothing for want of the end of the pool by the policy `{strategy}`"),
+            WAITING => format!("nothing, because the policy `{strategy}` assigns no work,"),
+            RELEASED => format!("nothing, because the policy `{strategy}` does not end the pool,"),
             ASKING => format!("the policy `{strategy}`"),
             ITERATIONS => format!("iterations from {} on", chunk.key),
             OTHER_RANKS => "nothing, while other ranks work, wait or are stopped,".into(),
             PACKETS => "the exchange of packets, which encodes and decodes messages and chunks".into(),
-            _ => "what the runtime does itself".into(),
+            _ => "internal work of the runtime".into(),
         });
         let text = |number: u32| self.names().get(number as usize).map(|name| name.text.clone());
         let kind = is_chunk.then(|| text(kind)).flatten();
@@ -336,7 +336,7 @@ mod tests {
         assert!(!said(&mut sampler, Some(2), 6).contains("other ranks"), "it works");
         assert_eq!(
             said(&mut sampler, None, 7),
-            "rank 0, worker 0 has run what the runtime does itself for 1.0 s"
+            "rank 0, worker 0 has run internal work of the runtime for 1.0 s"
         );
         rank.strategy_activity.set_deciding(SyncId(3));
         said(&mut sampler, Some(3), 8);
@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(told(&mut sampler, &rank, 2), executes);
         rank.at_work[0].set_idle();
         let waits =
-            ["rank 0, worker 1 has run nothing for want of an order from the policy `mine` for 1.0 s"];
+            ["rank 0, worker 1 has run nothing, because the policy `mine` assigns no work, for 1.0 s"];
         assert_eq!(told(&mut sampler, &rank, 3), waits);
         rank.at_work[1].set_asking();
         rank.at_work[1].set_waiting();
@@ -446,6 +446,6 @@ mod tests {
         rank.at_work[0].set_hook(RUNTIME);
         told(&mut sampler, &rank, 1);
         let told = told(&mut sampler, &rank, 3600);
-        assert_eq!(told, ["rank 0, worker 0 has run what the runtime does itself for 2.0 s"]);
+        assert_eq!(told, ["rank 0, worker 0 has run internal work of the runtime for 2.0 s"]);
     }
 }

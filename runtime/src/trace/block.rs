@@ -192,7 +192,7 @@ impl Header {
             return Err("a block of more than 4 MiB");
         }
         if header.items > header.raw {
-            return Err("a block that promises more than it has bytes for");
+            return Err("a block that lists more items than it has bytes");
         }
         if header.kind == Kind::Events && header.items as usize > EVENTS_MAX {
             return Err("a block of more than 2^18 events");
@@ -254,7 +254,11 @@ pub fn unpack(header: &Header, stored: &[u8], raw: &mut Vec<u8>) -> Result<(), &
             return Err("the block cannot be decompressed");
         }
     }
-    if raw.len() == header.raw as usize { Ok(()) } else { Err("the block is not as long as it says") }
+    if raw.len() == header.raw as usize {
+        Ok(())
+    } else {
+        Err("the block does not have the length of its header")
+    }
 }
 
 #[cfg(test)]

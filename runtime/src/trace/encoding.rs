@@ -285,7 +285,7 @@ impl<'b> Decoder<'b> {
             other::RUNTIME => return Ok((number, RUNTIME)),
             other::SAME_ARRAY => base.array,
             other::ANY => ArrayId(self.small()?),
-            _ => return Err(self.wrong("a chunk said in an unknown way")),
+            _ => return Err(self.wrong("a chunk encoded in an unknown way")),
         };
         Ok((number, ChunkId { array, key: base.key.wrapping_add(self.signed()?) }))
     }
@@ -296,7 +296,8 @@ impl<'b> Decoder<'b> {
 
     #[inline]
     fn byte(&mut self) -> Result<u8, Undecodable> {
-        let byte = *self.bytes.get(self.at).ok_or_else(|| self.wrong("the end within an event"))?;
+        let byte =
+            *self.bytes.get(self.at).ok_or_else(|| self.wrong("the end of the block within an event"))?;
         self.at += 1;
         Ok(byte)
     }
@@ -327,8 +328,10 @@ impl<'b> Decoder<'b> {
     }
 
     fn float(&mut self) -> Result<f64, Undecodable> {
-        let bytes =
-            self.bytes.get(self.at..self.at + 8).ok_or_else(|| self.wrong("the end within an event"))?;
+        let bytes = self
+            .bytes
+            .get(self.at..self.at + 8)
+            .ok_or_else(|| self.wrong("the end of the block within an event"))?;
         self.at += 8;
         Ok(f64::from_le_bytes(bytes.try_into().expect("eight bytes were taken")))
     }

@@ -41,8 +41,9 @@ pub enum What {
         /// Counts the messages of `from` to single chunks from 1, and again from 1 after 2^32 - 1; 0 for all else. With
         /// `from` it names the message.
         number: u32,
-        /// Wall time of the handler that was not CPU time: the handler waited for the vCPU, slept or did I/O.
-        /// Determined per batch of handlers (0.2 ms), and charged to the longest handler of the batch.
+        /// Wall time of the handler that was not CPU time: the handler waited for the vCPU, slept or did I/O, or the
+        /// hypervisor stole the time. Determined per batch of handlers (0.2 ms), and charged to the longest handler of
+        /// the batch.
         lost_ns: u64,
     },
     /// The chunk whose handler just ended had sent a message. No worker could take the message before `begin_ns`. If
@@ -146,6 +147,29 @@ pub enum What {
         /// Number of missing events.
         events: u64,
     },
+}
+
+impl What {
+    /// The name in an event that has one: of the kind of message, mark, span or counter. Names have numbers of their
+    /// own in each process, so a reader of several processes replaces them.
+    pub fn name_mut(&mut self) -> Option<&mut NameId> {
+        match self {
+            What::Handler { kind: name, .. }
+            | What::Mark { name, .. }
+            | What::Span { name, .. }
+            | What::Counter { name, .. } => Some(name),
+            What::Send { .. }
+            | What::Idle
+            | What::Runtime { .. }
+            | What::Depart { .. }
+            | What::Arrive { .. }
+            | What::Contribute { .. }
+            | What::Load { .. }
+            | What::Range { .. }
+            | What::PoolSend { .. }
+            | What::Dropped { .. } => None,
+        }
+    }
 }
 
 /// Work of the runtime besides running handlers.

@@ -98,8 +98,9 @@ impl FromStr for Filter {
                 Some(("messages", every)) => {
                     let every = every.trim().parse().ok().filter(|&every| every > 0);
                     filter.kept[Class::Messages as usize] = true;
-                    filter.arrows =
-                        every.ok_or_else(|| format!("`{word}`: one in how many? A whole number"))?;
+                    filter.arrows = every.ok_or_else(|| {
+                        format!("`{word}`: expected messages=N, to record one of N messages")
+                    })?;
                 }
                 Some(_) => return Err(unknown(word)),
                 None if word == "all" => (named, filter.kept) = (true, [true; Class::ALL.len()]),

@@ -137,7 +137,7 @@ impl Profile {
     pub fn check(&self) -> Result<(), &'static str> {
         const MOST: u64 = super::TIME_MAX_NS;
         if self.bin_ns == 0 || self.bin_ns > MOST {
-            return Err("a profile with bins of no sensible width");
+            return Err("a profile whose bins have an invalid width");
         }
         for row in &self.rows {
             let bins = row.ns.len();
@@ -146,7 +146,7 @@ impl Profile {
             }
             let columns = row.ns.iter().chain(&row.calls).chain(&row.longest_ns);
             if columns.into_iter().any(|&value| value > MOST / BINS_MAX as u64 * 8) {
-                return Err("a profile with more than can have happened");
+                return Err("a profile with values that are too large");
             }
         }
         Ok(())

@@ -5,8 +5,8 @@
 //! end at clock readings that measuring needs anyway.
 //!
 //! 1. Slices and messages are buffered.
-//! 2. At the end of each batch of the meter (0.2 ms), the slices are counted in the profile. Time of the batch that was
-//!    not CPU time is charged to its longest handler. Then the events of earlier batches are encoded.
+//! 2. At the end of each batch of handlers ([`meter`](crate::measure::meter), 0.2 ms), the slices are counted in the
+//!    profile. Time of the batch that was not CPU time is charged to its longest handler. Then its events are encoded.
 //! 3. The worker itself compresses and writes a full block, in a separate slice (`Part::Flush`). So no second thread is
 //!    needed, and memory is bounded by one batch and one block.
 
@@ -46,7 +46,7 @@ pub(crate) struct Recorder {
     known: FxHashMap<(ArrayId, usize), NameId>,
     /// Events of this batch.
     events: Vec<Event>,
-    /// Events of earlier batches.
+    /// Events of closed batches, which are not encoded yet.
     settled: Vec<Event>,
     /// Events within the running handler, which end when the handler ends and are recorded after it.
     pending: Vec<Pending>,

@@ -62,7 +62,7 @@ pub struct RankProfile {
     pub broken: Option<String>,
 }
 
-/// A function that names a chunk for people; none if no chunk has the key.
+/// A function that names a chunk for people; none if the array does not exist.
 pub(crate) type NameChunk = Box<dyn Fn(ChunkId) -> Option<String> + Send + Sync>;
 
 /// The record of one rank.
@@ -277,7 +277,7 @@ impl Recording {
         if log.dropped == 0 && log.writer.is_some() {
             let (rank, bytes_max) = (self.rank, log.bytes_max);
             warn(&format!(
-                "the trace of rank {rank} is full at {bytes_max} bytes: what comes later is dropped"
+                "the trace of rank {rank} is full at {bytes_max} bytes: later records are dropped"
             ));
         }
         log.dropped += records;
@@ -293,14 +293,14 @@ impl Recording {
         let written = names.and_then(|()| writer.chunks(&chunks)).and_then(|()| write(writer));
         if let Err(why) = &written {
             let file = writer.path().display().to_string();
-            warn(&format!("the trace of rank {} ends here: {file}: {why}", self.rank));
+            warn(&format!("the trace of rank {} cannot be continued: {file}: {why}", self.rank));
             log.broken = Some(format!("{file}: {why}"));
             log.writer = None;
         }
         written.is_ok()
     }
 
-    /// Counts messages that were handled.
+    /// Counts deliveries that were handled.
     pub(crate) fn count(&self, messages: u64) {
         self.messages.fetch_add(messages, Ordering::Relaxed);
     }
@@ -399,7 +399,7 @@ impl Recording {
                     Some(format!("{}: it was removed while it was written", writer.path().display()));
             }
             if let Some(Err(why)) = log.writer.take().map(|writer| writer.finish(&end)) {
-                warn(&format!("the trace of rank {} has no end: {why}", self.rank));
+                warn(&format!("the end of the trace of rank {} cannot be written: {why}", self.rank));
                 log.broken = Some(format!("rank {}: {why}", self.rank));
             }
             broken = log.broken.take();
@@ -428,7 +428,7 @@ impl Recording {
 fn refused(dir: &Path, why: &std::io::Error) -> Error {
     let why = match why.kind() {
         std::io::ErrorKind::AlreadyExists => {
-            format!("{} has a trace: name another directory", dir.display())
+            format!("{} already has a trace, expected another directory", dir.display())
         }
         _ => format!("{}: {why}", dir.display()),
     };

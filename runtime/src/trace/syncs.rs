@@ -114,14 +114,14 @@ pub struct SyncReport {
     /// Time that the moves were expected to save in the next phase, ns. If the strategy was not called
     /// ([`was_asked`](Self::was_asked) is false), the most that any moves could have saved.
     pub gain_ns: u64,
-    /// The gain above which the moves are made, ns: their expected cost. In a window it is at least the error of
-    /// predictions so far, divided by the trust in plans (the part of their gains that plans have kept). If the
-    /// strategy was not called, the cost of a decision and of the cheapest move.
+    /// The gain above which the moves are made, ns: their expected cost. In a window: the larger of this cost and the
+    /// error of predictions so far, divided by the trust in plans (the part of their gains that plans have kept). If
+    /// the strategy was not called, the cost of a decision and of the cheapest move.
     #[serde(alias = "cost_ns")]
     pub needed_ns: u64,
     /// Messages that chunks handled in the measured phase: its length, independent of steps. 0 if not measured.
     pub deliveries: u64,
-    /// The number of messages that was predicted for this phase.
+    /// The number of messages that is expected in the next phase, from the measured phases.
     pub deliveries_predicted: u64,
     /// Largest completion time of the measured phase, by its loads and capacities, if the previous sync had moved
     /// nothing, ns. 0 without a previous sync. If it is smaller than `makespan_before_ns`, loads change faster than

@@ -100,7 +100,7 @@ impl Writer {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let end = self.at + bytes.len() as u64;
         if end > self.bytes_max {
-            let why = format!("a file may have {} bytes here (`ulimit -f`)", self.bytes_max);
+            let why = format!("a file may have at most {} bytes here (`ulimit -f`)", self.bytes_max);
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
         }
         self.file.write_all(bytes)?;
@@ -114,7 +114,7 @@ impl Writer {
 
     fn json(&mut self, kind: Kind, worker: u32, items: usize, json: &[u8]) -> io::Result<()> {
         if json.len() > RAW_MAX {
-            let why = format!("{} of {} bytes, but at most {RAW_MAX} can be kept", kind.name(), json.len());
+            let why = format!("{} of {} bytes, expected at most {RAW_MAX} bytes", kind.name(), json.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         self.write(&Block::new(kind, worker, items, (0, 0), json))
@@ -182,8 +182,8 @@ impl Writer {
         if !std::mem::replace(&mut self.shortened, true) {
             let file = self.path.display();
             warn(&format!(
-                "{file} is without what ranks reported to sync {sync}, and to others as long: its record would have \
-                 {bytes} bytes, but at most {RAW_MAX} can be kept"
+                "{file} lacks the reports of ranks for sync {sync}, and for other long syncs: they would have {bytes} \
+                 bytes, expected at most {RAW_MAX} bytes"
             ));
         }
     }

@@ -396,7 +396,7 @@ mod processes {
             for _ in 0..2 {
                 let error = await_next(me, &mut transport).expect_err("noise is no packet");
                 assert!(matches!(error, Error::Wire { rank: Rank(1), .. }), "{error}");
-                assert!(error.to_string().contains("what rank 0 sent"), "{error}");
+                assert!(error.to_string().contains("the data from rank 0"), "{error}");
             }
         }
         close(transport);

@@ -1,4 +1,5 @@
-//! Moves packets between ranks, by one [`Transport`] per rank. The type `P` of packets depends on the shape of program.
+//! Moves packets between ranks, by one [`Transport`] per rank. The type `P` of packets depends on the program: arrays
+//! and pools have other packets.
 
 #[cfg(all(test, not(loom)))]
 mod conformance;
@@ -17,7 +18,8 @@ use crate::error::Error;
 use crate::ids::Rank;
 use crate::wire::codec::Encoded;
 
-/// The connection of a rank to all other ranks. One thread per rank calls it: worker 0, or that for communication.
+/// The connection of a rank to all other ranks. Only one thread per rank calls it: worker 0, or the communication
+/// thread of a pool.
 ///
 /// Every packet arrives exactly once. Packets from one rank to another arrive in the order of their sends. Freight (see
 /// [`Codec`](crate::wire::codec::Codec)) keeps this order only among freight. No call blocks, except `close`.

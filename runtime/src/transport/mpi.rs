@@ -1,8 +1,9 @@
 //! Transport between ranks that are processes of an MPI job.
 //!
 //! Processes of one host write frames into shared-memory rings and wake each other. Processes of different hosts
-//! exchange batches of frames as MPI messages, limited by credit. In both cases long blocks of numbers are separate MPI
-//! messages, sent from the sender's memory and received where they stay. See [`ring`], [`batch`] and [`peer`].
+//! exchange batches of frames as MPI messages, limited by credit (the receiver grants bytes). In both cases long blocks
+//! of numbers are separate MPI messages, sent from the sender's memory and received in their final place. See [`ring`],
+//! [`batch`] and [`peer`].
 //!
 //! | what | cost |
 //! |---|---|
@@ -10,7 +11,7 @@
 //! | a small message, two hosts | a part of the cost of its batch |
 //! | a long block of numbers | one MPI message, and one copy unless the numbers are shared (`Arc<Vec<T>>`) |
 //!
-//! MPI is initialised for one thread, so all calls come from the thread that called `run` or `pool`.
+//! MPI is initialised for one thread, so all calls of MPI come from the thread that called `run` or `pool`.
 //!
 //! # The end of a run
 //! Each process sends a *bye* to every other process after its last frame. It goes on receiving until it has all byes
@@ -164,8 +165,8 @@ fn warn_of_no_memory(rank: u32, whys: &[Vec<u8>]) {
     {
         let (count, why) = (without().count(), String::from_utf8_lossy(why));
         warn(&format!(
-            "messages within a host go through MPI, which is slower: {count} processes share no memory; make room for \
-             it, or set CARIBOU_SHARED_MEMORY=off (rank {first}: {why})"
+            "{count} processes cannot share memory, so their messages within a host go through MPI, which is slower: \
+             free memory, or set CARIBOU_SHARED_MEMORY=off (rank {first}: {why})"
         ));
     }
 }
@@ -337,7 +338,8 @@ impl<'l, C: Codec> Mpi<'l, C> {
         self.waiting || self.transfers || !self.unseen.is_empty()
     }
 
-    /// Does the work besides sending and receiving: retries sends, takes credit, and releases memory of complete sends.
+    /// Does the work besides sending and receiving: ships batches, retries queued frames, and releases the memory of
+    /// complete sends. True if nothing is left to do.
     fn make_progress(&mut self, all: bool) -> Result<bool, MpiError> {
         self.flush(all)?;
         if !self.waiting && !self.transfers {
@@ -605,7 +607,7 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
             let bye = self.with_peer(to, |peer, _, now_ns, communicator| peer.say_bye(now_ns, communicator));
             if let Err(why) = bye {
                 let why = self.error(why);
-                tracing::error!(rank = me, to, %why, "the end of the run");
+                tracing::error!(rank = me, to, %why, "the end of the run cannot be sent");
                 said = false;
             }
         }
@@ -619,7 +621,7 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
                 Ok(false) => {}
                 Err(why) => {
                     let why = self.error(why);
-                    tracing::error!(rank = me, %why, "the end of the run");
+                    tracing::error!(rank = me, %why, "the ranks cannot end the run together");
                     break;
                 }
             }

@@ -17,7 +17,8 @@
 //!
 //! Between processes, long runs of numbers bypass the encoding. They travel *beside* it, each as a separate message,
 //! and arrive in the vector of the decoded value. An `Arc<Vec<T>>` is sent in place; any other vector is copied once.
-//! Serde passes no context to a `with` module, so `gather` and `scatter` pass it in thread-local variables.
+//! Serde passes no context to a `with` module. So `gather`, around encoding, collects the runs in thread-local
+//! variables, and `scatter`, around decoding, supplies them from there.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -375,7 +376,7 @@ fn block<T: Plain, E: Error>(number: u8) -> Result<Vec<T>, E> {
     let block = SCATTERED.with_borrow_mut(|blocks| blocks.get_mut(usize::from(number) - 1)?.take());
     let block = block.ok_or_else(|| E::custom("numbers are missing beside the bytes"))?;
     block.into_numbers().ok_or_else(|| {
-        E::custom(format!("the memory beside the bytes is none of whole `{}`", std::any::type_name::<T>()))
+        E::custom(format!("the memory beside the bytes does not hold whole `{}`", std::any::type_name::<T>()))
     })
 }
 

@@ -1,4 +1,4 @@
-//! Encodes and decodes packets. Each shape of program supplies a [`Codec`] to the transports.
+//! Encodes and decodes packets. Arrays and pools each supply a [`Codec`] to the transports.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;

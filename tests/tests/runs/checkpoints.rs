@@ -471,7 +471,7 @@ fn survive_crashes<T>(
         match run(config, dies_at) {
             Ok(result) => return result,
             Err(error) if dies_at.is_some() && is_death(&error) => crash(&dir, &mut random),
-            Err(Error::Config { why, .. }) if why.contains("mend or remove them") => {
+            Err(Error::Config { why, .. }) if why.contains("repair or remove them") => {
                 assert!(caribou::checkpoint::list(&*dir).len() <= 2, "seed {seed}: {why}");
                 fs::remove_dir_all(&*dir).expect("it is there");
             }
@@ -618,7 +618,7 @@ fn a_restart_with_another_setting_of_the_program_is_refused() {
     let died = mix(config(0.5).checkpoint(settings), Some(100));
     assert!(matches!(died, Err(Error::Program { .. })), "{died:?}");
     let why = mix(config(0.25).restart(&dir), None).expect_err("it has another step").to_string();
-    assert!(why.contains("the setting `timestep` was 0.5, and is 0.25 now"), "{why}");
+    assert!(why.contains("the setting `timestep` was 0.5 and is now 0.25"), "{why}");
     assert!(mix(config(0.5).restart(&dir), None).is_ok());
 }
 

@@ -209,7 +209,7 @@ fn a_value_that_nobody_gave_or_of_another_type_is_an_error() {
     let none = run_array(Config::default(), CHUNKS, exits);
     assert_eq!(
         said(none.and_then(|report| report.value())),
-        "the value of the run: no chunk gave one: see Ctx::exit_with and Target::Exit"
+        "the value of the run: the run ended without one, expected Ctx::exit_with or Target::Exit"
     );
 }
 
@@ -459,7 +459,7 @@ fn messages_to_an_index_that_no_chunk_has_are_counted_and_named() {
         let lost = undelivered(Config::default().ranks(ranks).workers(workers), Loss::NoSuchIndex, 0);
         assert_eq!(
             lost.to_string(),
-            "4 messages reached nobody: 1 `Hop` to Careless[999] of array 0, which does not exist; \
+            "4 messages were not delivered: 1 `Hop` to Careless[999] of array 0, which does not exist; \
              3 `Note` to Careless[999] of array 0, which does not exist"
         );
     }
@@ -472,7 +472,7 @@ fn messages_that_a_removed_chunk_has_not_read_are_counted_and_named() {
         {
             assert_eq!(
                 undelivered(config, loss, 0).to_string(),
-                "2 messages reached nobody: 2 `Note` to Careless[0] of array 0, which had removed itself"
+                "2 messages were not delivered: 2 `Note` to Careless[0] of array 0, which had removed itself"
             );
         }
     }
@@ -485,9 +485,10 @@ fn insertions_that_no_parent_makes_are_counted_and_named() {
         let lost = |loss, hops| undelivered(config(), loss, hops).to_string();
         assert_eq!(
             lost(Loss::NoParent, 0),
-            "1 message reached nobody: 1 `insertion of Careless[1000]` to Careless[999] of array 0, which does not exist"
+            "1 message was not delivered: 1 `insertion of Careless[1000]` to Careless[999] of array 0, which does not \
+             exist"
         );
-        let removed = "1 message reached nobody: 1 `insertion of Careless[999]` to Careless[0] of array 0, which had \
+        let removed = "1 message was not delivered: 1 `insertion of Careless[999]` to Careless[0] of array 0, which had \
                        removed itself";
         assert_eq!(lost(Loss::ParentRemoved, 0), removed);
         // It waits in a sync when it is asked.

@@ -254,7 +254,7 @@ fn a_policy_that_panics_ends_the_run_on_all_ranks() {
     for (when_made, words) in [(true, "cannot be made"), (false, "will not begin")] {
         let config = Config::default().ranks(2).workers(1).pool_strategy(Faulty { when_made });
         let error = pool(&config, 10, || 0, |_: &mut u64, _| {}).unwrap_err().to_string();
-        assert!(error.contains("asking the policy `faulty`") && error.contains(words), "{error}");
+        assert!(error.contains("calling the policy `faulty`") && error.contains(words), "{error}");
     }
 }
 
@@ -280,7 +280,10 @@ fn a_policy_that_writes_to_itself_or_to_nobody_is_named_by_threads_and_simulatio
                 let error = pool(&config, 10, || 0, |_: &mut u64, _| {}).expect_err("it is refused");
                 let Error::PolicyFailed { rank, policy: named, fault } = &error else { panic!("{error}") };
                 assert!(rank.0 < ranks && named == policy.name, "{error}");
-                assert!(fault.contains(&format!("to {to}: the ranks are 0 to {},", ranks - 1)), "{error}");
+                assert!(
+                    fault.contains(&format!("to {to}, expected another rank from 0 to {}", ranks - 1)),
+                    "{error}"
+                );
             }
         }
     }
@@ -342,8 +345,7 @@ fn a_message_that_cannot_be_read_ends_the_run_with_the_name_of_the_policy() {
         [(two.clone(), ", but `u64`"), (two.clone().wire_always(true), ""), (two.simulate(3), "")]
     {
         let error = pool(&config, 10, || 0, |_: &mut u64, _| {}).unwrap_err();
-        let expected = "rank 1: a message from rank 0 to the policy `babel` cannot cross the wire: it is no \
-                        `alloc::string::String`";
+        let expected = "rank 1: a message from rank 0 to the policy `babel` cannot cross the wire: it is not a `alloc::string::String`";
         assert_eq!(error.to_string(), format!("{expected}{but}"));
         assert!(matches!(error, Error::Wire { rank: Rank(1), .. }), "{error:?}");
     }

@@ -71,7 +71,7 @@ fn contributions_that_do_not_agree_are_refused() {
             assert_eq!(array, "array 0 `Voter`", "{what}");
             assert!(why.starts_with("reduction 0"), "{what}: {why}");
             // Ranks that are of one mind each disagree where their parts meet.
-            assert!(ranks > 1 || why.contains("; seen when Voter["), "{what}: {why}");
+            assert!(ranks > 1 || why.contains("; detected at the contribution of Voter["), "{what}: {why}");
         }
     }
 }
@@ -193,8 +193,11 @@ impl Chunk for Clerk {
 #[test]
 fn contributions_to_a_section_that_do_not_fit_are_refused() {
     for (slip, said) in [
-        (Slip::Stranger, "5 contributes to a reduction over a section that it is not of, 0, 1, 2, ..."),
-        (Slip::NamedTwice, "a section that is reduced over names 3 twice"),
+        (
+            Slip::Stranger,
+            "5 contributes to a reduction over a section that does not contain it: 0, 1, 2, ...",
+        ),
+        (Slip::NamedTwice, "the section of a reduction contains 3 twice"),
         (Slip::Tag, "some are for Sum under tag"),
         (Slip::Length, "contributions must be of one type and length"),
     ] {
@@ -516,8 +519,8 @@ fn set_up_differently(what: &str, ranks: u32, words: &[&str], setup: fn(&mut Set
 #[test]
 fn ranks_that_set_up_different_populations_are_refused() {
     let words = [
-        "array 0 `Member`: 7 chunks there, 6 chunks on rank 0",
-        "array 0 `Member`: 6 chunks there, 7 chunks on rank 0",
+        "array 0 `Member`: 7 chunks, but 6 chunks on rank 0",
+        "array 0 `Member`: 6 chunks, but 7 chunks on rank 0",
     ];
     set_up_differently("populations", 2, &words, |setup, call| {
         setup.array(6 + call, |_| Member);
@@ -527,8 +530,8 @@ fn ranks_that_set_up_different_populations_are_refused() {
 #[test]
 fn ranks_that_set_up_different_types_are_refused() {
     let words = [
-        "array 0 `Member`: chunks of type `Stranger` there, chunks of type `Member` on rank 0",
-        "array 0 `Stranger`: chunks of type `Member` there, chunks of type `Stranger` on rank 0",
+        "array 0 `Member`: chunks of type `Stranger`, but chunks of type `Member` on rank 0",
+        "array 0 `Stranger`: chunks of type `Member`, but chunks of type `Stranger` on rank 0",
     ];
     set_up_differently("types", 2, &words, |setup, call| {
         match call {
@@ -542,7 +545,7 @@ fn ranks_that_set_up_different_types_are_refused() {
 fn ranks_that_set_up_more_arrays_are_refused() {
     // Three ranks: the odd one also writes to a rank that knows nothing of its array.
     for _ in 0..20 {
-        let words = ["2 arrays there, 1 array on rank 0", "1 array there, 2 arrays on rank 0"];
+        let words = ["2 arrays, but 1 array on rank 0", "1 array, but 2 arrays on rank 0"];
         set_up_differently("arrays", 3, &words, |setup, call| {
             setup.array(6, |_| Member);
             if call == 2 {
@@ -563,13 +566,13 @@ fn ranks_that_set_up_other_indices_are_refused() {
 fn ranks_that_place_chunks_otherwise_are_refused() {
     use caribou::Placement;
     let words = [
-        "array 0 `Member`: placement RoundRobin there, placement Block on rank 0",
-        "array 0 `Member`: placement Block there, placement RoundRobin on rank 0",
+        "array 0 `Member`: placement RoundRobin, but placement Block on rank 0",
+        "array 0 `Member`: placement Block, but placement RoundRobin on rank 0",
     ];
     set_up_differently("placements", 2, &words, |setup, call| {
         setup.array_with(6, [Placement::Block, Placement::RoundRobin][call as usize].clone(), |_| Member);
     });
-    let words = ["array 0 `Member`: its placement gives other ranks"];
+    let words = ["array 0 `Member`: its placement returns other ranks"];
     set_up_differently("functions", 2, &words, |setup, call| {
         setup.array_with(6, Placement::by(move |index: u32, ranks| (index + call) % ranks), |_| Member);
     });
@@ -578,8 +581,8 @@ fn ranks_that_place_chunks_otherwise_are_refused() {
 #[test]
 fn ranks_of_which_one_syncs_an_array_and_the_other_does_not_are_refused() {
     let words = [
-        "array 0 `Member`: in syncs there, without syncs on rank 0",
-        "array 0 `Member`: without syncs there, in syncs on rank 0",
+        "array 0 `Member`: in syncs, but without syncs on rank 0",
+        "array 0 `Member`: without syncs, but in syncs on rank 0",
     ];
     set_up_differently("syncs", 2, &words, |setup, call| {
         match call {
@@ -633,7 +636,7 @@ fn an_index_that_is_twice_in_an_extent_is_refused() {
         });
         let Err(Error::Config { setting, why }) = result else { panic!("{result:?}") };
         assert_eq!(setting, "the extent of array 1 `Member`");
-        assert!(why.contains("the index 7 is there twice"), "{why}");
+        assert!(why.contains("it contains index 7 twice"), "{why}");
     }
 }
 

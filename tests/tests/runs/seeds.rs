@@ -103,8 +103,8 @@ fn an_index_that_only_a_rank_gives_is_refused_where_a_chunk_is_inserted() {
                 };
                 assert_eq!(chunk, "Forger[0] of array 0", "{what}");
                 let expected = format!(
-                    "a chunk is not inserted under {seed:?}: the rank that starts a spawned chunk gives it such an index; \
-                     insert under `Seed::first`, or spawn"
+                    "a chunk cannot be inserted under {seed:?}, because only spawned chunks have such an index: insert \
+                     it under `Seed::first`, or spawn it"
                 );
                 assert_eq!(panic, expected, "{what}");
             }
@@ -119,10 +119,7 @@ fn an_array_does_not_begin_with_an_index_that_only_a_rank_gives() {
     let result = run_array(Config::default(), vec![Seed::first(0), seed], make);
     let Err(Error::Config { setting, why }) = result else { panic!("{result:?}") };
     assert_eq!(setting, "the extent of array 0 `Forger`");
-    assert_eq!(
-        why,
-        "the index 0.3 is one that a rank gives a spawned chunk: an array begins with `Seed::first`"
-    );
+    assert_eq!(why, "only spawned chunks have index 0.3, expected indices of `Seed::first`");
 }
 
 #[test]

@@ -179,7 +179,7 @@ fn nothing_stalls_without_a_cause() {
 
 #[test]
 fn a_chunk_that_is_never_ready_is_named_with_what_it_keeps() {
-    stalls_with(Cause::NeverReady, &["Waiter[5] of array 1 keeps 3 messages it is not ready for"]);
+    stalls_with(Cause::NeverReady, &["Waiter[5] of array 1 has 3 messages for which it is not ready"]);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_newcomer_counts_among_those_that_are_to_contribute_or_to_come() {
 
 #[test]
 fn a_reduction_over_a_section_names_a_chunk_that_was_removed() {
-    let line = "reduction 0 over a section of array 1 `Waiter` has 5 of 6 contributions: Waiter[5] of array 1 missing";
+    let line = "reduction 0 over a section of array 1 `Waiter` has 5 of 6 contributions, missing: Waiter[5] of array 1";
     stalls_with(Cause::MissingInSection, &[line]);
 }
 

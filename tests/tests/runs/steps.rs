@@ -74,7 +74,7 @@ fn a_step_before_the_next_of_a_chunk_is_refused() {
             (Order::ContributesTwice, "contributes to reduction 4, but its next one is 5"),
         ] {
             let error = run(order, ranks).expect_err("it is refused").to_string();
-            let why = format!("{why}: it contributed to those before, or abstained from them");
+            let why = format!("{why}: it has contributed to earlier ones, or abstained from them");
             assert!(error.ends_with(&why), "{error}");
         }
     }
@@ -82,9 +82,11 @@ fn a_step_before_the_next_of_a_chunk_is_refused() {
 
 #[test]
 fn a_chunk_that_is_not_of_a_section_is_told_whose_it_is() {
-    for (order, of) in [(Order::EmptySection, "which is empty"), (Order::SectionOfOthers, "5, 6, 7, ...")] {
+    for (order, of) in
+        [(Order::EmptySection, "the section is empty"), (Order::SectionOfOthers, "5, 6, 7, ...")]
+    {
         let error = run(order, 1).expect_err("it is refused").to_string();
-        let why = format!(" contributes to a reduction over a section that it is not of, {of}");
+        let why = format!(" contributes to a reduction over a section that does not contain it: {of}");
         assert!(error.ends_with(&why), "{error}");
     }
 }

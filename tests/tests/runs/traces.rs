@@ -633,7 +633,7 @@ fn a_directory_that_cannot_be_made_is_refused_in_one_line() {
     std::fs::write(&*dir, "a file").expect("it can be written");
     let error = try_strips(config(2).trace(&dir), false).expect_err("there is a file").to_string();
     std::fs::remove_file(&*dir).expect("it is there");
-    let begin = format!("CARIBOU_TRACE: the directory {} cannot be made: ", dir.display());
+    let begin = format!("CARIBOU_TRACE: the directory {} cannot be created: ", dir.display());
     assert!(error.starts_with(&begin), "{error}");
     assert_eq!(error.lines().count(), 1);
 }

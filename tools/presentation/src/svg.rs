@@ -137,7 +137,7 @@ impl Svg {
     }
 
     /// Draws text upwards, centred at its position.
-    pub fn vertical_text(&mut self, (x, y): (f64, f64), size: u32, words: &str) {
+    pub(crate) fn vertical_text(&mut self, (x, y): (f64, f64), size: u32, words: &str) {
         self.put(format_args!(
             "<text transform=\"translate({x:.1} {y:.1}) rotate(-90)\" font-size=\"{size}\" \
              text-anchor=\"middle\">{}</text>\n",

@@ -1,7 +1,7 @@
-//! Repeats figures 3 to 5 of the CAA paper (Filipovic, Krstajic and Popovic) on a model of its cluster. Two columns are
-//! added: the policy `leases` and the ideal.
+//! Repeats figures 3 to 5 of the paper on the combined adaptive algorithm, CAA (Filipovic, Krstajic and Popovic, 2021),
+//! on a model of its cluster. Two columns are added: the policy `leases` and the ideal.
 //!
-//! The constants of the model are fitted to the ends of the ranges in the paper (see
+//! The constants of the model are fitted to the least and greatest values in the paper (see
 //! `virtual_cluster::crossbar_cluster`). So the results are no evidence for the algorithm. The times of `leases` and of
 //! the ideal were not fitted.
 

@@ -1,4 +1,5 @@
-//! Builds a simulated cluster from options: ranks, speeds, neighbours, measured hosts, and the network.
+//! Builds a simulated cluster from options: ranks, speeds, neighbours (other processes), measured hosts, and the
+//! network.
 
 use std::path::PathBuf;
 

@@ -100,21 +100,8 @@ fn means(nodes: &Nodes, processors: usize, ratio: f64, policies: &[String]) -> V
 fn write_set(name: &str, nodes: &Nodes, ratios: &[f64], out: &mut dyn Write) -> Result<(), Error> {
     for &ratio in ratios {
         writeln!(out, "\nfigures 3 to 7 and 9: {name}, communication over computation {ratio}")?;
-        let heads = [
-            "nodes",
-            "equal h",
-            "DLB",
-            "best JR",
-            "",
-            "des",
-            "best copies",
-            "",
-            "4 copies",
-            "dlb-jr",
-            "off %",
-            "adaptive",
-        ];
-        let mut table = Table::new(heads);
+        let heads = "nodes | equal h | DLB | best JR |  | des | best copies |  | 4 copies | dlb-jr | off % | adaptive";
+        let mut table = Table::new(heads.split(" | "));
         for processors in PROCESSORS.into_iter().filter(|&processors| processors <= nodes.times.len()) {
             table.row(row(nodes, processors, ratio));
             out.flush()?;

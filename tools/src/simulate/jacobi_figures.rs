@@ -36,19 +36,9 @@ pub(super) fn write(out: &mut dyn Write) -> Result<(), Error> {
     for (size, paper) in SIZES.into_iter().zip(SPEEDUPS) {
         let serial = serial_s(size);
         writeln!(out, "\n{size} rows, serial {serial:.2} s; the paper's greatest speedup {paper}")?;
-        let heads = [
-            "nodes",
-            "equal, send/recv",
-            "idle %",
-            "send/recv",
-            "idle %",
-            "sendrecv",
-            "allgatherv",
-            "idle %",
-            "direct",
-            "gather",
-        ];
-        let mut table = Table::new(heads);
+        let heads = "nodes | equal, send/recv | idle % | send/recv | idle % | sendrecv | allgatherv | idle % | \
+                     direct | gather";
+        let mut table = Table::new(heads.split(" | "));
         let mut greatest = [0.0_f64; 5];
         for nodes in NODES {
             let equal = run(size, nodes, "equal", Exchange::Blocking);

@@ -1,4 +1,5 @@
-//! Parses `--neighbour RANK[.WORKER][:FROM-TO][:DUTY]` and `--neighbour RANK[.WORKER]:random:SEED`.
+//! Parses `--neighbour RANK[.WORKER][:FROM-TO][:DUTY]` and `--neighbour RANK[.WORKER]:random:SEED`: a process that
+//! competes for a worker's vCPU.
 
 use lb_strategies::Rank;
 use lb_strategies::virtual_time::OnOff;

@@ -1,8 +1,9 @@
 //! Repeats figures 6 to 9 of the RUPER-LB paper (Gimenez-Alventosa, Molto and Segrelles) beside the paper's numbers.
 //! These are read from its figures to 0.3 %.
 //!
-//! Only the shapes can be compared. The paper's runs with and without balancing are from different hours. Both include
-//! the start and output of each rank (115 to 180 s in figure 7). The runs here have equal speeds, no start, no output.
+//! Only the forms of the curves can be compared. The paper's runs with and without balancing are from different hours.
+//! Both include the start and output of each rank (115 to 180 s in figure 7). The runs here have equal speeds, no
+//! start, no output.
 
 use std::io::Write;
 

@@ -371,12 +371,6 @@ impl Symptoms {
                 || trace.ranks.iter().all(|rank| rank.rank != 0)
                 || total.contains_key(&Activity::Runtime(Part::Migrate)),
             moving: outcomes.iter().filter(|outcome| outcome.report.moved > 0).count(),
-            uneven: phases.uneven,
-            slowest: phases.slowest,
-            slowest_elsewhere: phases.slowest_elsewhere,
-            balanced_since: phases.balanced_since,
-            worst: phases.worst,
-            worst_sync: phases.worst_sync,
             saved: savings(outcomes).map(|savings| savings.saved),
             ineffective: find_ineffective_moves(outcomes),
             imbalance: if !trace.steps.is_empty() {
@@ -396,6 +390,7 @@ impl Symptoms {
             defer_ns: if trace.run.ranks > 1 { part_ns(Part::Keep) } else { 0.0 },
             inactive: inactive_share(trace.run.ranks, trace.elapsed_ns(), outcomes),
             handler_ns: handler_ns(&total),
+            ..phases
         }
     }
 }
@@ -407,18 +402,8 @@ fn handler_ns(total: &BTreeMap<Activity, Line>) -> Option<f64> {
     finite(ns / calls)
 }
 
-/// Figures over all phases.
-struct Phases {
-    uneven: f64,
-    slowest: Option<Slowest>,
-    slowest_elsewhere: bool,
-    balanced_since: Option<u64>,
-    worst: f64,
-    worst_sync: Option<u64>,
-    imbalance: Option<f64>,
-}
-
-fn phases(outcomes: &[SyncEffect<'_>]) -> Phases {
+/// The symptoms that phases have: how uneven they were, and why. The others are left empty.
+fn phases(outcomes: &[SyncEffect<'_>]) -> Symptoms {
     let (mut all_ns, mut average_ns, mut worst, mut worst_sync) = (0.0, 0.0, 0.0_f64, None);
     let (mut until_ns, mut uneven_ns) = (0, 0);
     // By rank and first cause: excess time, and imbalance and causes of the worst phase.
@@ -454,7 +439,7 @@ fn phases(outcomes: &[SyncEffect<'_>]) -> Phases {
         }
     }
     let first = reasons.into_values().max_by(|one, other| one.0.total_cmp(&other.0));
-    Phases {
+    Symptoms {
         uneven: if until_ns > 0 { uneven_ns as f64 / until_ns as f64 } else { 0.0 },
         slowest_elsewhere: first.as_ref().is_some_and(|&(_, most, _)| most < worst),
         slowest: first.map(|(_, _, slowest)| slowest),
@@ -462,6 +447,7 @@ fn phases(outcomes: &[SyncEffect<'_>]) -> Phases {
         worst,
         worst_sync,
         imbalance: finite(all_ns / average_ns),
+        ..Symptoms::default()
     }
 }
 

@@ -22,7 +22,7 @@ use presentation::count_parser;
 use trace_reader::Trace;
 
 use super::open::warn;
-use super::page::{Cell, Format, Page, Table, duration};
+use super::page::{Cell, Format, Page, Table, columns, duration};
 use super::summary::{COMPLETE, state};
 use crate::Error;
 use limit::Limit;
@@ -175,17 +175,9 @@ fn sentence(causes: &[Change]) -> String {
 fn table(name: &'static str, title: &str, head: &'static str, changes: &[Change], rows: usize) -> Table {
     let most_ns = changes.iter().map(|change| change.before.median).fold(0.0, f64::max);
     let least_ns = COMPARABLE_MIN * most_ns;
-    let columns = [
-        (head, head),
-        ("before_ns", "before"),
-        ("after_ns", "after"),
-        ("change_ns", "change"),
-        ("ratio", "ratio"),
-        ("before_spread_ns", "spread before"),
-        ("after_spread_ns", "spread after"),
-        ("verdict", ""),
-    ];
-    let mut table = Table::new(name, title, &columns).text_rows(rows);
+    let others = "before_ns: before | after_ns: after | change_ns: change | ratio | \
+                  before_spread_ns: spread before | after_spread_ns: spread after | verdict:";
+    let mut table = Table::new(name, title, &[head, others].map(columns).concat()).text_rows(rows);
     for change in changes {
         let spread = |spread: Option<f64>| spread.map_or(Cell::Empty, Cell::Ns);
         let ratio = change.ratio();

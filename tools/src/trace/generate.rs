@@ -1,6 +1,6 @@
 //! Implements `caribou trace generate`: writes a synthetic trace of up to 10^8 events, to try and test commands.
 //!
-//! The program is a ring of chunks. Its ranks compute in lockstep. One rank shares its vCPU with a neighbour for a
+//! The program is a ring of chunks. Its ranks compute in lockstep. One rank shares its vCPU with another process for a
 //! third of the run. The trace is as consistent as a recorded one: every handled message was sent, chunks are where
 //! they moved to, and times are in order.
 

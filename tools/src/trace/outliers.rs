@@ -20,7 +20,7 @@ use self::score::{Scored, scored};
 use super::analysis::chunk_times::ChunkTimes;
 use super::analysis::events::{NO_EVENTS, Observer, Scope, by_worker};
 use super::open::{Input, warn};
-use super::page::{Cell, Format, Page, Table};
+use super::page::{Cell, Format, Page, Table, columns};
 use crate::Error;
 
 /// Score of an outlier. In a normal distribution 1 value in 1300 has this score.
@@ -181,15 +181,8 @@ fn of_chunks(trace: &Trace, cpu_ns: BTreeMap<ChunkId, f64>) -> Vec<Scored<String
 }
 
 fn table(name: &'static str, who: &'static str, scores: &[Scored<String>], top: usize) -> Table {
-    let columns = [
-        (who, who),
-        ("figure", "figure"),
-        ("value", "value"),
-        ("median", "median of all"),
-        ("score", "score"),
-        ("strange", ""),
-    ];
-    let mut table = Table::new(name, "", &columns);
+    let others = "figure | value | median: median of all | score | strange:";
+    let mut table = Table::new(name, "", &[who, others].map(columns).concat());
     for score in scores.iter().take(top) {
         let strange = if score.score >= STRANGE { "unlike the others" } else { "" };
         table.row([

@@ -110,21 +110,13 @@ fn answer(spent: &TimeBreakdown) -> String {
     )
 }
 
-const KIND_COLUMNS: [(&str, &str); 7] = [
-    ("activity", "activity"),
-    ("part", "part"),
-    ("time_ns", "time"),
-    ("share", "share"),
-    ("calls", "calls"),
-    ("mean_ns", "mean"),
-    ("longest_ns", "longest"),
-];
-
 /// Table of kinds, the largest first, then activities of the runtime, then idle and lost time.
 fn kinds(trace: &Trace, spent: &TimeBreakdown, selection: &Selection) -> Table {
     let parts = spent.parts();
     let total = spent.total();
-    let mut table = Table::new("activities", "", &KIND_COLUMNS);
+    let columns =
+        columns("activity | part | time_ns: time | share | calls | mean_ns: mean | longest_ns: longest");
+    let mut table = Table::new("activities", "", &columns);
     for (activity, line) in in_order(&total) {
         if activity != Activity::Lost {
             let named = [trace.activity_name(activity), part(activity).into()].map(Cell::Text);
@@ -143,7 +135,7 @@ fn kinds(trace: &Trace, spent: &TimeBreakdown, selection: &Selection) -> Table {
         if ns > 0.0 {
             let mut row =
                 vec![Cell::text_of(name), Cell::text_of(part), Cell::Ns(ns), Cell::Share(parts.share(ns))];
-            row.resize(KIND_COLUMNS.len(), Cell::Empty);
+            row.resize(columns.len(), Cell::Empty);
             table.row(row);
         }
     }

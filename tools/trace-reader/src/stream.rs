@@ -1,4 +1,5 @@
-//! Reads the events of one worker block by block, and checks them.
+//! Reads the events of one worker block by block, and checks them. Each process has its own numbers of names, so the
+//! reader replaces the name of an event by its number in the whole trace.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -77,7 +78,9 @@ impl Stream {
                 return Err(format!("more than the {} events that should be there", header.items));
             }
             last = last.then(&event, header)?;
-            self.rename(&mut event.what);
+            if let Some(name) = event.what.name_mut() {
+                *name = self.names.get(name.0 as usize).copied().unwrap_or(NameId(u32::MAX));
+            }
             self.events.push(event);
         }
         if self.events.len() != header.items as usize {
@@ -85,16 +88,6 @@ impl Stream {
         }
         self.last = last;
         Ok(())
-    }
-
-    fn rename(&self, what: &mut What) {
-        if let What::Handler { kind: name, .. }
-        | What::Mark { name, .. }
-        | What::Span { name, .. }
-        | What::Counter { name, .. } = what
-        {
-            *name = self.names.get(name.0 as usize).copied().unwrap_or(NameId(u32::MAX));
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Finds the threads of this process that are a rank's workers, and the vCPU of worker 0, for the disturbance injector.
 //!
-//! The threads are looked up in `/proc`, because their pinning depends on the CPU masks of all processes of a host. The
-//! runtime names its threads `caribou RANK.WORKER`. Under MPI the main thread of a program of arrays is worker 0 of the
-//! process's rank and keeps its own name.
+//! Threads are found in `/proc` by name, and a vCPU by the thread's affinity mask. It cannot be computed here, because
+//! the runtime pins by the CPU masks of all processes of a host. Threads are named `caribou RANK.WORKER`. Under MPI the
+//! main thread of a program of arrays is worker 0 of the process's rank and keeps its own name.
 
 use std::fs;
 

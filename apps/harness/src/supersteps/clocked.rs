@@ -1,7 +1,7 @@
 //! Wraps a program in supersteps so that it records each complete step in an [`IterationClock`].
 //!
-//! Every share (a worker's part of the data) combines the parts of every step. The first share that does so in a
-//! process has the parts of all shares, so the step is complete everywhere. This share records the step in the clock.
+//! Every share (a worker's units of data) combines the results of all shares at the end of a step. The first share of a
+//! process to do so has all results, so the step is complete everywhere. This share records the step in the clock.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! Simulates molecular dynamics in three dimensions, like Charm++'s LeanMD and Mol3D. Cells of a periodic box hold the
-//! particles. Each two neighbouring cells form a pair, which computes the forces between their particles. Pairs hold
-//! the load.
+//! particles. Each two neighbouring cells form a pair, which computes the forces between their particles. Nearly all
+//! time is spent in pairs.
 //!
 //! Sources: Kalé et al., "NAMD2: Greater scalability for parallel molecular dynamics", J. Comput. Phys. 151 (1999), for
 //! the decomposition; Swope et al., J. Chem. Phys. 76 (1982), for the motion (velocity Verlet).

@@ -1,11 +1,13 @@
-//! Measures the smallest grain at which half of the peak rate is left: METG(50 %), by Task Bench's present procedure.
+//! Measures the smallest grain at which half of the peak rate is left, METG(50 %), by the procedure of Task Bench's
+//! repository.
 //!
 //! - The kernel's iterations are halved from run to run, down to one.
 //! - The grain of a run is its time, times its workers, over its tasks. So it includes the time of the runtime.
 //! - Strategies take turns at each number of iterations. The whole series is repeated, and the median counts.
-//! - A repetition whose coarsest run was over a tenth slower than the fastest is left out: the machine was slower then.
-//! - All strategies have one peak, so that none gains by a slow coarsest run. It is the rate of the coarsest runs
-//!   (upper quartile), or the fastest median of finer runs if the machine was slower in the coarsest ones.
+//! - A repetition is left out if its coarsest run took over 10 % longer than the fastest repetition's, because the
+//!   machine was slower then.
+//! - All strategies have one peak, so that none gains by a slow coarsest run: the upper quartile of the rates of the
+//!   coarsest runs. If the machine was slower in these, a greater median of finer runs is the peak.
 
 use std::fmt::{self, Display};
 

@@ -1,4 +1,4 @@
-//! Does the work of one chunk: two fields of a rectangle of cells, now and one step before, and a rim on each side.
+//! Does the work of one chunk. It holds two fields of a rectangle of cells, now and one step before, and four rims.
 //!
 //! A new cell needs its own past, and only the present of its neighbours. So the new field is written over the past
 //! one, cell by cell, and two fields are enough. A rim is as in stencil2d: before a step it holds the *halo* (the cells

@@ -1,6 +1,6 @@
 //! Computes the reference without the runtime: the whole grid in two plain buffers, one thread, no chunks.
 //!
-//! It shares with the chunked program only the pulses and the expressions for one cell. Parts, halos and the runtime
+//! It shares with the chunked program only the pulses and the expressions for one cell. Chunks, halos and the runtime
 //! are absent, so a mistake in any of them shows as a difference. Only energies are added as in the program, the cells
 //! of a chunk and then the chunks, because another order would change the last digits.
 

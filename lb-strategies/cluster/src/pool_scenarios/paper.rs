@@ -2,7 +2,7 @@
 //!
 //! The paper gives run times of ranks and threads, and speeds in figure 9. Here the speeds behind figures 6 to 8 are
 //! chosen so that equal shares take about as long as the paper measured. Its quiet threads do 2163 and 2180 iterations
-//! per second. A neighbour on the other hardware thread of the core leaves 0.47 of this ([`Beside::Core`]).
+//! per second. A process on the other hardware thread of the core leaves 0.47 of this ([`Beside::Core`]).
 
 use std::f64::consts::TAU;
 

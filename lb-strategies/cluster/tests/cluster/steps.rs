@@ -6,7 +6,7 @@ use lb_strategies::virtual_time::SplitMix64;
 use virtual_cluster::{Computed, Computing, RunSteps, StepProgram, StepsRun};
 
 const WORKERS: usize = 8;
-/// Number of steps with one kind of disturbance, as in a run of dlb-jr.txt. Noticing a change takes few of them.
+/// Number of steps with one kind of disturbance, as in a run of Dobber et al., 2008. Noticing a change takes few.
 const STRETCH: u64 = 2000;
 
 /// The disturbance of a step: the factor by which a worker takes longer for a job that it begins.

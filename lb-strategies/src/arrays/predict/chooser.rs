@@ -1,4 +1,5 @@
-//! Chooses the predictor of loads by the errors of earlier predictions. The balancer predicts each phase with it.
+//! Chooses the predictor of loads by the errors of earlier predictions. The balancer predicts each phase (the time
+//! between two syncs, or a balancing window) with it.
 
 use super::history::MANY_CHUNKS;
 use super::{Drift, Last, Prediction, Predictor, Seasonal, Series, Smoothing, Trend};

@@ -1,4 +1,5 @@
-//! Keeps the loads of the last phases, and hands them to the predictors as a [`Series`].
+//! Keeps the loads of the last phases (times between two syncs, or balancing windows), and hands them to the predictors
+//! as a [`Series`].
 
 use std::borrow::Cow;
 use std::collections::VecDeque;

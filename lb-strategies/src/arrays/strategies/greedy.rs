@@ -13,7 +13,7 @@ use crate::entry::Entry;
 /// The entry in the table of strategies.
 pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "greedy",
-    summary: "heaviest chunk first, each to the rank that would finish first; moves nearly all",
+    summary: "heaviest chunk first, each to the rank that would finish first; moves nearly all chunks",
     parameters: &[Background::PARAMETER],
     build: |parameters| Ok(Box::new(Greedy { background: Background::read(parameters)? })),
 };

@@ -15,9 +15,13 @@ use crate::parameters::Parameter;
 /// The entry in the table of strategies.
 pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "greedy-refine",
-    summary: "greedy's balance up to a tolerance, keeping chunks where they are if it can",
+    summary: "the balance of greedy up to a tolerance, with fewer moves",
     parameters: &[
-        Parameter { name: "tolerance", default: "1.02", meaning: "maximum allowed, over greedy's maximum" },
+        Parameter {
+            name: "tolerance",
+            default: "1.02",
+            meaning: "completion time allowed, divided by that of greedy",
+        },
         Background::PARAMETER,
     ],
     build: |parameters| {

@@ -13,7 +13,11 @@ use crate::parameters::Parameter;
 pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "random",
     summary: "every chunk to a random available rank; a test of migration",
-    parameters: &[Parameter { name: "seed", default: "1", meaning: "seed, mixed with the phase" }],
+    parameters: &[Parameter {
+        name: "seed",
+        default: "1",
+        meaning: "seed of the random numbers, combined with the number of the phase",
+    }],
     build: |parameters| Ok(Box::new(Random { seed: parameters.integer("seed")? })),
 };
 

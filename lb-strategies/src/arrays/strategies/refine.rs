@@ -3,26 +3,27 @@
 //! It is Algorithm 1 of the refinement paper (Gupta, Sarood, Kale and Milojicic, "Improving HPC Application Performance
 //! in Cloud through Dynamic Load Balancing", 2013), for chunks with background load and unequal vCPU speeds. Overloaded
 //! ranks wait in a max-heap, `overHeap`. The most loaded rank is the donor. It gives its largest chunk that fits a rank
-//! of `underSet` without overloading it. This repeats until no donor is left. A donor without a chunk that fits is set
-//! aside, so the loop ends. A chunk moves at most once.
+//! of `underSet` (the underloaded ranks) without overloading it. This repeats until no donor is left. A donor without a
+//! chunk that fits is set aside, so the loop ends. A chunk moves at most once.
 //!
 //! `refine` deviates from the paper in these points; [`refine_paper`](super::refine_paper) has a parameter for each.
 //!
-//! - **Completion time, not ticks.** Equation 3 taken literally equalises ticks, so a slow vCPU would get as much work
-//!   as a fast one. We equalise completion time = ticks / capacity. The fair part of rank p is total x capacity_p /
-//!   sum(capacity).
+//! - **Completion time, not ticks.** *Ticks* are CPU time x vCPU speed. By equation 3, no rank may be above the average
+//!   ticks by epsilon, so a slow vCPU would get as much work as a fast one. We equalise completion time = ticks /
+//!   capacity. The fair part of rank p is total x capacity_p / sum(capacity).
 //! - **Relative tolerance with hysteresis.** Levels are relative to the least possible completion time: the fair time,
-//!   or the time of the heaviest chunk. Nothing moves until some rank is above 1 + `tolerance`. Then donors are drained
-//!   to 1 + `settle`, and receivers are filled up to it. If chunks are too coarse, the level doubles until it reaches
-//!   `tolerance`. Draining to the tolerance only would waste that time in every later phase.
+//!   or that of the heaviest chunk if it is longer. Nothing moves until some rank is above 1 + `tolerance`. Then donors
+//!   give, and receivers take, until all are at 1 + `settle`. If chunks are too coarse, `settle` is doubled, up to
+//!   `tolerance`. If donors stopped at 1 + `tolerance`, every later phase (the time between two syncs) would be longer
+//!   by that part.
 //! - **Index order within a band.** With nearly equal loads, measurement noise decides which chunk is the largest, and
 //!   blocks of chunks fall apart. So chunks within `band` of each other count as equal. Of these, a receiver with a
 //!   higher number than the donor gets the highest index, else the lowest. Blocks stay contiguous, which saves
 //!   communication.
-//! - **Receivers.** In the paper, a receiver is below the average by the tolerance and stays so. We fill every rank up
-//!   to the level, the rank with the most room first.
-//! - **Coarse chunks.** In the paper, a donor that is set aside stays late. Here the module `coarse` then makes a new
-//!   plan.
+//! - **Receivers.** In the paper, a receiver is below the average by more than epsilon, also after it has received. We
+//!   fill every rank up to the level, the rank with the most room first.
+//! - **Coarse chunks.** In the paper, a donor that is set aside stays overloaded. Here the module `coarse` then makes a
+//!   new plan.
 //!
 //! Receivers are filled to a level below the maximum, so the maximum never rises. Time: O(chunks) to read the loads, a
 //! sort of the donors' chunks, and two heap updates per move.
@@ -47,7 +48,7 @@ use crate::parameters::Parameter;
 /// The entry in the table of strategies.
 pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "refine",
-    summary: "a few chunks from overloaded to underloaded ranks, exchanges where they are coarse",
+    summary: "a few chunks from overloaded to underloaded ranks; exchanges if chunks are too large",
     parameters: PARAMETERS,
     build: |parameters| Ok(Box::new(Refine::from_parameters(parameters)?)),
 };
@@ -57,14 +58,18 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "tolerance",
         default: "0.05",
-        meaning: "a rank this far above the least possible time starts a refinement",
+        meaning: "chunks move if a rank exceeds the least possible time by this part of it",
     },
     Parameter {
         name: "settle",
         default: "0.005",
-        meaning: "refine down to this far above it, or to the tolerance",
+        meaning: "part above the least possible time to which ranks are brought down, if possible",
     },
-    Parameter { name: "band", default: "0.2", meaning: "loads this near count as equal and go by index" },
+    Parameter {
+        name: "band",
+        default: "0.2",
+        meaning: "loads that differ by less than this part count as equal, and chunks go by index",
+    },
     Background::PARAMETER,
 ];
 

@@ -14,7 +14,7 @@ use crate::entry::Entry;
 /// The entry in the table of strategies.
 pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "refine-best",
-    summary: "refine from several levels, then exchanges; the best plan wins",
+    summary: "refine with several tolerances, then exchanges; the best plan wins",
     parameters: PARAMETERS,
     build: |parameters| Ok(Box::new(RefineBest { refine: Refine::from_parameters(parameters)? })),
 };

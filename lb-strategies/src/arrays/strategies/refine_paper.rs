@@ -9,7 +9,7 @@
 //!
 //! | parameter | change |
 //! |---|---|
-//! | `background=share` | a neighbour takes a share of the rank's time, not a constant time |
+//! | `background=share` | another process on the vCPU takes a share of the rank's time, not a constant time |
 //! | `settle=0.005` | once something moves, donors are drained nearer to the average than epsilon |
 //! | `receivers=all` | every rank that is not overloaded receives, up to the level of donors |
 //! | `band=0.2` | of about equal chunks, the one with the index nearest to the receiver goes |
@@ -37,7 +37,7 @@ use crate::parse_error::ParseError;
 /// The entry in the table of strategies.
 pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "refine-paper",
-    summary: "Algorithm 1 of the cloud paper and nothing else; parameters switch on what refine does",
+    summary: "Algorithm 1 of the refinement paper; each parameter switches on one change that refine makes",
     parameters: &[
         Parameter {
             name: "tolerance",
@@ -47,32 +47,32 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
         Parameter {
             name: "settle",
             default: "tolerance",
-            meaning: "refine down to this far above the average, or to the tolerance; refine: 0.005",
+            meaning: "part above the average to which ranks are brought down, or tolerance; refine: 0.005",
         },
         Parameter {
             name: "band",
             default: "0",
-            meaning: "loads this near count as equal and go by index; refine: 0.2",
+            meaning: "loads that differ by less than this part count as equal, and chunks go by index; refine: 0.2",
         },
         Parameter {
             name: "background",
             default: "additive",
-            meaning: "how a neighbour counts: additive, or as a share of the vCPU; refine: share",
+            meaning: "model of another process on the vCPU: additive (constant time), or share (of the vCPU); refine: share",
         },
         Parameter {
             name: "equal",
             default: "time",
-            meaning: "what is to be equal: the time a rank takes, or its ticks (equation 3 to the letter)",
+            meaning: "what becomes equal on all ranks: completion time, or ticks (equation 3 taken literally)",
         },
         Parameter {
             name: "receivers",
             default: "light",
-            meaning: "the ranks that receive: light ones that stay so, or all that are not overloaded; refine: all",
+            meaning: "ranks that receive chunks: light (underloaded before and after), or all that are not overloaded; refine: all",
         },
         Parameter {
             name: "coarse",
             default: "off",
-            meaning: "on: exchange and pack where no chunk fits a receiver; refine: on",
+            meaning: "on: a new plan with exchanges where no chunk fits a receiver; refine: on",
         },
         Parameter {
             name: "smoothing",
@@ -82,12 +82,12 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
         Parameter {
             name: "speed-noise",
             default: "0",
-            meaning: "ranks slower by less count as equally fast; refine: 0.08",
+            meaning: "ranks that are slower by less than this part count as equally fast; refine: 0.08",
         },
         Parameter {
             name: "pay",
             default: "off",
-            meaning: "on: moves must save more than they cost; refine: on",
+            meaning: "on: chunks move only if this saves more time than it costs; refine: on",
         },
     ],
     build: |parameters| Ok(Box::new(RefinePaper::from_parameters(parameters)?)),

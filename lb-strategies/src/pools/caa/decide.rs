@@ -1,7 +1,7 @@
 //! Decides in phase 2 of `caa` between shares and a master. The decision is a pure function of the reports.
 //!
 //! If there are at most as many tasks left as workers, each worker gets one. Else four weighted conditions favour
-//! shares. Shares are chosen if those that hold have at least half of all weights (equations 1 to 3 of the paper).
+//! shares. Shares are chosen if those that hold have at least half of all weights (paper of [`caa`](super), eq. 1-3).
 
 use std::fmt;
 

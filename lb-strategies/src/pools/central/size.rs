@@ -25,10 +25,11 @@ pub enum SizeRule {
     Fitting,
     /// One p-th of the waiting iterations for p workers, at least `least`: GSS(k) of Polychronopoulos and Kuck, 1987.
     Guided {
-        /// k of the paper.
+        /// k of that paper.
         least: u64,
     },
-    /// Batches of p equal chunks for p workers, each one `x`-th of the waiting: Hummel, Schonberg and Flynn, 1992.
+    /// Batches of p equal chunks for p workers. Each batch is one `x`-th of the waiting iterations: Hummel, Schonberg
+    /// and Flynn, 1992.
     Factoring {
         /// A batch is one `x`-th of the waiting iterations; 2 is a half.
         x: f64,

@@ -1,6 +1,7 @@
 //! The root's record of the ranks: their requests, their speeds, and the iterations that they should still hold.
 //!
-//! The root assumes that a rank continues as it reported; the rules of [`root_link`](super::root_link) keep this true.
+//! The root assumes that a rank continues as it reported. The rules of [`root_link`](super::root_link) keep this nearly
+//! true.
 
 use std::ops::{Index, IndexMut};
 

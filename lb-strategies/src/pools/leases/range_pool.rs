@@ -1,8 +1,8 @@
 //! Divides the ranges of one rank among its workers, in pieces (chunked self-scheduling).
 //!
-//! A worker takes as many iterations as it runs in `chunk` seconds, but at most `pool / (2 workers)`. Towards the end,
-//! pieces shrink to single iterations. So all workers end within one piece of each other, and no worker holds more than
-//! its present piece. The [`leases`](super) policy supplies the ranges.
+//! A worker takes as many iterations as it runs in `chunk` seconds, but at most the rank's free iterations / (2 x its
+//! workers). Towards the end, pieces shrink to single iterations. So all workers end within one piece of each other,
+//! and no worker holds more than its present piece. The [`leases`](super) policy supplies the ranges.
 
 use std::ops::Range;
 

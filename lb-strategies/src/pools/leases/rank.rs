@@ -5,7 +5,7 @@
 //! | Working | gets a piece, or waits | `Stop` comes |
 //! | Stopped | is released | never; the rank is closed when all workers are released |
 //!
-//! 1. While Working, an active rank whose workers have come has iterations not begun, or a `Want` at the root.
+//! 1. While Working, an active rank with a worker that has come has iterations not begun, or a `Want` at the root.
 //! 2. A rank sends `Want` when its iterations last for at most two round trips and a piece, so the lease comes in time.
 //! 3. Iterations that a rank gives up were not begun, and the rank does not hold them any more.
 //! 4. A rank that becomes inactive gives back all iterations not begun, and those of a lease in flight. It requests

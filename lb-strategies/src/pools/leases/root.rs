@@ -1,17 +1,18 @@
 //! The root of `leases`, on rank 0, with the free ranges, a record of each rank's ranges, and the queue of requests.
 //!
-//! | a rank is | its reports | leaves when |
+//! | a rank is | its reports | until |
 //! |---|---|---|
 //! | present, active or inactive | are handled | it sends `Bye` |
-//! | gone | are ignored | never |
+//! | gone | are ignored | the end |
 //!
-//! An inactive rank has given back its ranges, and asks for none.
+//! A rank becomes inactive when the run shrinks: it has given back its ranges, and asks for none.
 //!
 //! 1. A `Want` is answered by a `Lease` if something is free. Else it waits, and is tried again at every report.
 //! 2. While a `Want` waits, ranks that hold more than they need are asked to give ranges: [`steal`](super::steal).
-//! 3. These ranges become free, and in the same step they are leased so that the ranks which wanted them end together.
+//! 3. In the step in which these ranges come back, the root leases them, in such sizes that the waiting ranks end
+//!    together.
 //! 4. `Stop` is sent once, to all ranks together, when everything is done.
-//! 5. When no rank can give ranges, waiting workers execute copies of late pieces:
+//! 5. When no rank can give ranges, waiting workers execute copies of pieces that other workers are late with:
 //!    [`replica_broker`](super::replica_broker).
 
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Defines the messages between rank 0 and the other ranks (paper, §2.2 and Fig. 4).
+//! Defines the messages between rank 0 and the other ranks ([RUPER-LB paper](super), §2.2 and Fig. 4).
 //!
 //! The paper's monitors wait for the answers to their requests. Here no monitor waits. A request to finish has a number
 //! that its answer echoes, so that requests of both sides may be in flight at once. Durations in messages are on the

@@ -1,7 +1,7 @@
-//! Reads the parameters of `ruper`. By default, durations are fractions of the interval between rebalances.
+//! Reads the parameters of `ruper`. By default, durations except `chunk` are fractions of the interval between
+//! rebalances, so that one number adapts the policy to runs of seconds.
 //!
-//! The paper has one duration: 300 s between rebalances, in runs of an hour. With all other durations as fractions of
-//! it, one number adapts the policy to runs of seconds.
+//! The [RUPER-LB paper](super) gives the value of this interval only: 300 s, in runs of an hour.
 
 use crate::parameters::{Parameter, Parameters};
 use crate::parse_error::ParseError;
@@ -9,7 +9,7 @@ use crate::pools::equal;
 use crate::pools::machine::{Nanos, SECOND};
 use crate::renamed::renamed;
 
-/// The name of the time between rebalances. Other durations are fractions of it.
+/// The name of the time between rebalances. Other durations but `chunk` are fractions of it.
 const INTERVAL: &str = "interval";
 
 /// The largest duration that can be set, in seconds.
@@ -24,12 +24,12 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "t-min",
         default: "interval/2",
-        meaning: "seconds to the end from which on a rank's workers are left alone",
+        meaning: "seconds before the end of a rank in which its workers are not rebalanced",
     },
     Parameter {
         name: "t-min-mpi",
         default: "interval/2",
-        meaning: "seconds to the end from which on the ranks are left alone",
+        meaning: "seconds before the end of the pool in which ranks are not rebalanced",
     },
     Parameter { name: "mpi-interval", default: "interval", meaning: "seconds between reports of a rank" },
     Parameter {
@@ -50,7 +50,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "min-measure",
         default: "interval/300",
-        meaning: "shortest time that tells a speed, in seconds",
+        meaning: "shortest time from which a speed is computed, in seconds",
     },
     Parameter {
         name: "spacing",
@@ -60,9 +60,13 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "start-deadline",
         default: "mpi-interval",
-        meaning: "seconds after which a rank that did not start loses its share",
+        meaning: "seconds after which a rank that has not started loses its share",
     },
-    Parameter { name: "ds-max", default: "0.1", meaning: "change of speed above which reports come sooner" },
+    Parameter {
+        name: "ds-max",
+        default: "0.1",
+        meaning: "relative change of speed above which reports become more frequent",
+    },
     Parameter {
         name: "counts",
         default: "indexed",

@@ -1,8 +1,10 @@
-//! The machine of one rank: it combines the task, the monitor, the indices and the workers of the rank.
+//! The machine of one rank. It combines the task (the quotas of the rank's workers), the monitor (the exchange with
+//! rank 0), the indices that the rank holds, and the workers.
 //!
-//! Every input goes through the same steps: the monitor handles it, due work is done, waiting workers are served, and
-//! claims are sent. A command of the monitor may require an earlier step again, so the steps repeat until there is no
-//! command. They end, because monitors and rebalances keep a time between two requests.
+//! Every input goes through the same steps. The monitor handles it, due rebalances and reports are made, waiting
+//! workers get indices, and the rank claims more indices from rank 0. A command of the monitor may require an earlier
+//! step again, so the steps repeat until there is no command. The repetition ends, because at least `spacing` passes
+//! between two rebalances, and between two requests to finish.
 
 mod serve;
 

@@ -1,16 +1,17 @@
-//! The part of a rank that exchanges reports and quotas with rank 0 (paper, Fig. 4 right).
+//! The part of a rank that exchanges reports and quotas with rank 0 ([RUPER-LB paper](super), Fig. 4 right).
 //!
 //! | state | input | action | next |
 //! |---|---|---|---|
 //! | New | boot | sends `Start` | Starting |
-//! | Starting | `StartOk` | sets the total | Balancing |
+//! | Starting | `StartOk` | sets the rank's quota | Balancing |
 //! | Balancing | `ReportRequest` | sends a `Report` | Balancing |
-//! | Balancing | the task asks to finish | sends a `Report`, at once if no worker runs, else after `spacing`. The next one is sent when this one is answered and `spacing` has passed | Balancing |
-//! | Balancing | `Assign` | sets the total; a rebalance if a worker is parked | Balancing |
-//! | Starting, Balancing | `End` | sets the total, rebalance, balance over; sends `Bye` | Closed |
+//! | Balancing | a worker has reached its quota near the end | sends a `Report`, at once if no worker runs, else after `spacing`. The next one is sent when this one is answered and `spacing` has passed | Balancing |
+//! | Balancing | `Assign` | sets the quota; a rebalance if a worker waits | Balancing |
+//! | Balancing | `Granted` | gives the indices to the rank; sets the quota if it has changed | Balancing |
+//! | Starting, Balancing | `End` | sets the quota, gives the last indices to the rank, rebalances, ends the balance; sends `Bye` | Closed |
 //! | Closed | any | nothing | Closed |
 //!
-//! The monitor forwards claims and grants, and has no indices itself.
+//! The rank itself sends `Claim` to rank 0.
 
 use super::command::{Command, TaskView};
 use super::message::{Reason, RuperMessage};

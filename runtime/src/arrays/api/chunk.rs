@@ -26,7 +26,7 @@ pub enum Load {
 ///
 /// One thread at a time accesses a chunk, and a chunk never holds a lock. Its handlers are functions from (state,
 /// message) to (state, outbox): the messages that they send leave when they return. A chunk must be serialisable with
-/// everything that it needs to go on, because it may be on another rank between any two handlers.
+/// everything that it needs to go on, because it may move to another rank between any two handlers.
 ///
 /// ```
 /// use caribou::{Chunk, Config, Ctx};
@@ -145,7 +145,8 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
     }
 
     /// What the chunk waits for, as text for the [`Error::Stalled`](crate::Error::Stalled) of a run that cannot go on.
-    /// For a chunk with [`Halos`](crate::Halos): `Some(self.halos.to_string())`.
+    /// Only the program can tell which messages should still come. For a chunk with [`Halos`](crate::Halos):
+    /// `Some(self.halos.to_string())`.
     fn waits_for(&self) -> Option<String> {
         None
     }

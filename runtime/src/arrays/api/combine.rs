@@ -91,7 +91,9 @@ impl Values {
     /// If another type was reduced.
     #[track_caller]
     pub fn combined<T: Combine>(&self) -> T {
-        let Values::Own(own) = self else { panic!("{} were reduced, no type of one's own", self.describe()) };
+        let Values::Own(own) = self else {
+            panic!("the result is {}, expected values of Reducer::Own", self.describe())
+        };
         match read::<T>(own) {
             Ok(value) => value,
             Err(why) => panic!("{why}"),
@@ -163,7 +165,11 @@ fn combine_all<T: Combine>(values: &[Vec<u8>]) -> Result<Vec<u8>, WireError> {
 
 fn read<T: Combine>(own: &Own) -> Result<T, String> {
     if own.type_name() != type_name::<T>() {
-        return Err(format!("values of `{}` were reduced, not of `{}`", own.type_name(), type_name::<T>()));
+        return Err(format!(
+            "the result has values of `{}`, expected `{}`",
+            own.type_name(),
+            type_name::<T>()
+        ));
     }
     combine(own.values())
         .map_err(|why| format!("values of `{}` do not combine: {why}", short_type_name::<T>()))

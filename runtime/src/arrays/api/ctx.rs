@@ -241,7 +241,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         match info.services.iter().find_map(|service| service.downcast_ref()) {
             Some(found) => found,
             None => panic!(
-                "nobody provides a service of type {}: `Setup::service` does in a run, `Probe::service` in a test",
+                "this rank has no service of type {}: provide it with `Setup::service`, or with `Probe::service` in a \
+                 test",
                 std::any::type_name::<T>()
             ),
         }
@@ -559,7 +560,10 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     ) -> (ReductionSpec, Values) {
         self.assert_not_removed("contribute");
         let scans_own = reducer == Reducer::Own && matches!(target, Target::Scan);
-        assert!(!scans_own, "values of a type of one's own have no scan: nothing is neutral to them");
+        assert!(
+            !scans_own,
+            "a scan cannot use Reducer::Own, because values of your own type have no neutral element"
+        );
         if let Values::Gathered(parts) = &mut values {
             parts.iter_mut().for_each(|(key, _)| *key = self.handler.chunk().key);
         }
@@ -624,7 +628,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
             }
             SyncState::RunningThroughSync => SyncState::WaitingForEarlier,
             SyncState::Waiting | SyncState::WaitingForEarlier => {
-                panic!("a chunk comes to no other sync while it waits for one")
+                panic!("a chunk that waits for a sync cannot come to another sync")
             }
         };
     }
@@ -671,13 +675,17 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     #[track_caller]
     pub fn migrate_to(&mut self, rank: Rank) {
         let ranks = self.ranks();
-        assert!(rank.0 < ranks, "a chunk migrates to rank {rank}, but ranks are 0 to {}", ranks - 1);
+        assert!(
+            rank.0 < ranks,
+            "a chunk cannot migrate to rank {rank}, expected a rank from 0 to {}",
+            ranks - 1
+        );
         self.record.wish = Some(rank);
     }
 
     #[track_caller]
     pub(super) fn assert_not_removed(&self, what: &str) {
-        assert!(!self.record.removed, "a chunk does not {what} after it removed itself");
+        assert!(!self.record.removed, "a chunk cannot {what} after it has removed itself");
     }
 
     /// Declares load for this phase, which replaces the measured load: ns of work on a vCPU of speed 1. Calls add up.
@@ -839,7 +847,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.assert_not_removed("remove itself");
         assert!(
             self.record.sync == SyncState::Running,
-            "a chunk does not remove itself between at_sync or at_sync_nowait and resume"
+            "a chunk cannot remove itself between at_sync or at_sync_nowait and resume"
         );
         self.record.removed = true;
         self.handler.outbox.push(Effect::Remove);

@@ -28,6 +28,8 @@ use super::index::{Extent, Index};
 /// the neighbour of the other on both sides. On an axis of one chunk, the chunk is its own neighbour and sends messages
 /// to itself. A single chunk in a grid that is not periodic receives no halo, so it counts its steps itself.
 ///
+/// A grid is also an [`Extent`] for its array. It takes at most 16 bytes and is copied. Each call takes constant time.
+///
 /// ```
 /// use caribou::{Chunk, Config, Ctx, Grid, Halo, Halos, Reducer, Target};
 /// use serde::{Deserialize, Serialize};
@@ -98,7 +100,7 @@ impl<I: GridIndex> Grid<I> {
     /// If the grid has no such axis.
     #[track_caller]
     pub const fn periodic_along(self, axis: usize) -> Grid<I> {
-        assert!(axis < I::AXES, "a grid is periodic along one of its axes, which are counted from 0");
+        assert!(axis < I::AXES, "the grid has no such axis: axes are counted from 0");
         Grid { periods: self.periods | 1 << axis, ..self }
     }
 
@@ -190,7 +192,7 @@ impl<I: GridIndex> Grid<I> {
     fn assert_contains(self, index: I) {
         assert!(
             self.contains(index),
-            "neighbours of {index:?} were asked for, which does not lie in a grid of {:?}",
+            "{index:?} has no neighbours, because it is outside the grid of extent {:?}",
             self.extent
         );
     }
@@ -400,9 +402,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(
-        expected = "neighbours of [100, 0] were asked for, which does not lie in a grid of [4, 5]"
-    )]
+    #[should_panic(expected = "[100, 0] has no neighbours, because it is outside the grid of extent [4, 5]")]
     fn an_index_outside_has_no_neighbours() {
         let _ = Grid::new([4u16, 5]).faces([100, 0]);
     }

@@ -159,12 +159,12 @@ impl<T> Halos<T> {
         let (step, slot, now) = (halo.step, halo.slot, self.step as u32);
         assert!(
             step == now,
-            "a halo of step {step} came in step {now}: more come than are expected, or `ready` does not answer with \
-             Halos::expects"
+            "a halo of step {step} arrived in step {now}: more halos arrive than are expected, or `Chunk::ready` does \
+             not return Halos::expects"
         );
         assert!(
             self.come.len() < self.expected as usize,
-            "a halo of step {step} came, but no more are expected"
+            "a halo of step {step} arrived, but no more are expected"
         );
         let place = self.come.iter().rposition(|other| other.slot <= slot).map_or(0, |before| before + 1);
         let free = place == 0 || self.come[place - 1].slot != slot;
@@ -178,7 +178,7 @@ impl<T> Halos<T> {
     }
 }
 
-/// The messages that are missing, as in `2 of 4 messages of step 7; slots 0, 3 have come`.
+/// The messages that are missing, as in `2 of 4 messages of step 7; slots 0, 3 have arrived`.
 impl<T> fmt::Display for Halos<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let missing = (self.expected as usize).saturating_sub(self.come.len());
@@ -186,8 +186,8 @@ impl<T> fmt::Display for Halos<T> {
         let slots: Vec<String> = self.come.iter().map(|halo| halo.slot.to_string()).collect();
         match slots.len() {
             0 => Ok(()),
-            1 => write!(f, "; slot {} has come", slots[0]),
-            _ => write!(f, "; slots {} have come", slots.join(", ")),
+            1 => write!(f, "; slot {} has arrived", slots[0]),
+            _ => write!(f, "; slots {} have arrived", slots.join(", ")),
         }
     }
 }
@@ -242,9 +242,9 @@ mod tests {
         let mut halos = Halos::new(4);
         assert_eq!(halos.to_string(), "4 of 4 messages of step 0");
         halos.add(halos.halo(3, 'a'));
-        assert_eq!(halos.to_string(), "3 of 4 messages of step 0; slot 3 has come");
+        assert_eq!(halos.to_string(), "3 of 4 messages of step 0; slot 3 has arrived");
         halos.add(halos.halo(0, 'b'));
-        assert_eq!(halos.to_string(), "2 of 4 messages of step 0; slots 0, 3 have come");
+        assert_eq!(halos.to_string(), "2 of 4 messages of step 0; slots 0, 3 have arrived");
     }
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a halo of step 0 came in step 1")]
+    #[should_panic(expected = "a halo of step 0 arrived in step 1")]
     fn a_message_of_another_step_is_refused() {
         let mut halos = Halos::new(1);
         let late = halos.halo(0, 'a');

@@ -35,7 +35,9 @@ impl Values {
     /// If the values are numbers, or parts of another type.
     #[track_caller]
     pub fn gathered<I: Index, T: DeserializeOwned>(&self) -> Vec<(I, T)> {
-        let Values::Gathered(parts) = self else { panic!("{} were reduced, not gathered", self.describe()) };
+        let Values::Gathered(parts) = self else {
+            panic!("the result is {}, expected the parts of Reducer::Gather", self.describe())
+        };
         match read_parts(parts) {
             Ok(parts) => parts,
             Err(why) => panic!("{why}"),
@@ -80,7 +82,9 @@ fn read_parts<I: Index, T: DeserializeOwned>(parts: &[(u64, Vec<u8>)]) -> Result
         let index = I::unpack(*key);
         match wire::decode(bytes) {
             Ok(part) => Ok((index, part)),
-            Err(why) => Err(format!("the part of {index:?} is no `{}`: {why}", std::any::type_name::<T>())),
+            Err(why) => {
+                Err(format!("the part of {index:?} is not a `{}`: {why}", std::any::type_name::<T>()))
+            }
         }
     };
     parts.iter().map(read).collect()

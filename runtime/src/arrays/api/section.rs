@@ -223,18 +223,18 @@ impl<C: Chunk> Ctx<'_, C> {
         let Ok(place) = keys.binary_search(&self.handler.chunk().key) else {
             let of = keys.iter().take(3).map(|&key| format!("{:?}", C::Index::unpack(key)));
             let more = match keys.len() {
-                0 => "which is empty",
+                0 => "the section is empty",
                 1..=3 => "",
                 _ => ", ...",
             };
             let of = of.collect::<Vec<_>>().join(", ");
             panic!(
-                "{:?} contributes to a reduction over a section that it is not of, {of}{more}",
+                "{:?} contributes to a reduction over a section that does not contain it: {of}{more}",
                 self.index()
             )
         };
         if let Some(twice) = section.duplicate {
-            panic!("a section that is reduced over names {:?} twice", C::Index::unpack(twice));
+            panic!("the section of a reduction contains {:?} twice", C::Index::unpack(twice));
         }
         let (once, id) = (section.once.is_some(), section.id);
         let sequence = if once { 0 } else { self.record.sections.get_or_insert_default().number(id) };

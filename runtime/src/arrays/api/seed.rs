@@ -120,8 +120,8 @@ pub(super) fn is_given_at_start<I: Index>(key: u64) -> bool {
 pub(super) fn assert_insertable<I: Index>(index: I) {
     assert!(
         !is_given_at_start::<I>(index.pack()),
-        "a chunk is not inserted under {index:?}: the rank that starts a spawned chunk gives it such an index; insert \
-         under `Seed::first`, or spawn"
+        "a chunk cannot be inserted under {index:?}, because only spawned chunks have such an index: insert it under \
+         `Seed::first`, or spawn it"
     );
 }
 

@@ -39,7 +39,8 @@ use crate::ids::{ArrayId, Rank};
 /// ```
 #[derive(Clone)]
 pub enum Placement {
-    /// Equal runs of consecutive indices. An inserted index goes to the rank of the nearest, or is scattered.
+    /// Equal runs of consecutive indices. An inserted index goes to the rank of the nearest initial one, or is
+    /// scattered.
     Block,
     /// Initial indices in turn, one per rank. Inserted indices are scattered.
     RoundRobin,
@@ -274,15 +275,16 @@ impl Setup {
     ) -> Array<C> {
         let leader = self.arrays.get(other.id.index()).cloned();
         let why = match &leader {
-            None => Some(", which is not of this setup".to_owned()),
-            Some(leader) if !leader.syncs() => {
-                Some(format!(" `{}`, whose chunks do not migrate: it takes no part in syncs", leader.name()))
-            }
+            None => Some(", which is not an array of this setup".to_owned()),
+            Some(leader) if !leader.syncs() => Some(format!(
+                " `{}`, which takes no part in syncs, so its chunks do not migrate",
+                leader.name()
+            )),
             Some(_) => None,
         };
         if let Some(why) = why {
             let setting = format!("array {}", self.arrays.len());
-            let why = format!("it is to be beside array {}{why}", other.id);
+            let why = format!("it cannot be beside array {}{why}", other.id);
             self.error.get_or_insert(Error::Config { setting, why });
         }
         let Some(leader) = leader else { return self.array(extent, make) };
@@ -309,10 +311,8 @@ impl Setup {
             let setting = format!("the extent of array {} `{}`", self.arrays.len(), new.name());
             let (earlier, index) = (new.index_text(before), new.index_text(key));
             let why = match before == key {
-                true => format!("the index {index} is there twice"),
-                false => format!(
-                    "the index {index} comes after {earlier}: an extent has its indices in rising order"
-                ),
+                true => format!("it contains index {index} twice"),
+                false => format!("index {index} comes after {earlier}, expected ascending indices"),
             };
             self.error.get_or_insert(Error::Config { setting, why });
         }
@@ -320,7 +320,7 @@ impl Setup {
         if let Some(key) = last.filter(|&key| is_given_at_start::<C::Index>(key)) {
             let setting = format!("the extent of array {} `{}`", self.arrays.len(), new.name());
             let why = format!(
-                "the index {} is one that a rank gives a spawned chunk: an array begins with `Seed::first`",
+                "only spawned chunks have index {}, expected indices of `Seed::first`",
                 new.index_text(key)
             );
             self.error.get_or_insert(Error::Config { setting, why });
@@ -371,11 +371,15 @@ mod tests {
         let mut setup = Setup::default();
         let still = setup.array_without_sync(2, Placement::Block, |_| Idle);
         setup.array_beside(still, 2, |_| Idle);
-        let why = "array 1: it is to be beside array 0 `Idle`, whose chunks do not migrate: it takes no part in syncs";
+        let why = "array 1: it cannot be beside array 0 `Idle`, which takes no part in syncs, so its \
+                   chunks do not migrate";
         assert!(refused(setup).contains(why));
         let mut setup = Setup::default();
         setup.array_beside(still, 2, |_| Idle);
-        assert!(refused(setup).contains("array 0: it is to be beside array 0, which is not of this setup"));
+        assert!(
+            refused(setup)
+                .contains("array 0: it cannot be beside array 0, which is not an array of this setup")
+        );
     }
 
     #[test]

@@ -156,7 +156,7 @@ impl<C: Chunk> Slot<C> {
         Ok(())
     }
 
-    /// Inserts a chunk for a chunk of another array. While this chunk waits at a sync, the insertion is deferred.
+    /// Inserts a chunk that another chunk has sent here (`insert_into`). Deferred while this chunk waits at a sync.
     #[inline(never)]
     fn insert(
         &mut self,

@@ -50,7 +50,7 @@ pub struct Effects<C: Chunk> {
     pub inserted: Vec<C::Index>,
     /// Number of chunks spawned.
     pub spawned: usize,
-    /// Chunks for other arrays to insert: keys, chunks, and keys of their parents.
+    /// Chunks for other chunks to insert: keys, chunks, and keys of their parents.
     insertions: Vec<(u64, Box<dyn Any + Send>, u64)>,
     /// Messages to chunks of the same array that wait for quiescence.
     pub at_quiescence: Vec<(C::Index, C::Message)>,
@@ -195,7 +195,7 @@ impl<C: Chunk> Effects<C> {
         match self.value.as_ref().map(|value| value.read()) {
             Some(Ok(value)) => value,
             Some(Err(why)) => panic!("{why}"),
-            None => panic!("the handler called no exit_with"),
+            None => panic!("the handler did not call exit_with"),
         }
     }
 

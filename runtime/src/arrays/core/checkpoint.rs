@@ -12,9 +12,9 @@
 //! | Frozen | `Thaw` | Running | its chunks go on |
 //! | Frozen or Running | the copy is written, or cannot be | the same | reports to the parent |
 //!
-//! Rank 0 sends `Freeze` when a checkpoint is due, no window is open and no chunk is migrating. It probes all ranks
-//! until two waves of replies are alike, as in the search for [quiescence](super::termination::quiescence). Then it
-//! sends `Save`, and `Thaw` once all ranks have copied. It commits the checkpoint when all ranks have written their
+//! Rank 0 sends `Freeze` when a checkpoint is due, no balancing window is open and no chunk is migrating. It probes all
+//! ranks until two waves of replies are alike, as in the search for [quiescence](super::termination::quiescence). Then
+//! it sends `Save`, and `Thaw` once all ranks have copied. It commits the checkpoint when all ranks have written their
 //! copies. A program that reduces over sections gets no checkpoints. A rank that is given [notice](crate::notice) sends
 //! `Notice` to rank 0, which makes a checkpoint at once and ends the run.
 //!

@@ -243,7 +243,7 @@ impl ArrayCodec {
 
 #[cold]
 fn no_such_array() -> WireError {
-    WireError::new("there is no such array here")
+    WireError::new("this rank has no such array")
 }
 
 /// The header of a message: its receiver, its sender and its epoch. The short form has fixed places for small arrays
@@ -376,7 +376,7 @@ mod tests {
         let codec = ArrayCodec::new(Rank(0), [].into());
         for (body, why) in [
             (ChunkBody::Follows, "a seed has no chunk"),
-            (ChunkBody::Encoded(vec![1, 2]), "there is no such array here"),
+            (ChunkBody::Encoded(vec![1, 2]), "this rank has no such array"),
         ] {
             let seed = UnstartedChunk { array: ArrayId(3), body };
             let mut bytes = vec![PACKET];

@@ -1,4 +1,4 @@
-//! Collectives: exact reductions and broadcasts, also while chunks are inserted, removed or migrated.
+//! Collectives: reductions and broadcasts that miss no chunk, also while chunks are inserted, removed or migrated.
 //!
 //! | module | purpose |
 //! |---|---|

@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Thaw(Vec<CellId>),
     /// Accept no more messages from chunks of this rank into this cell: the routes have changed.
     Close(CellId),
-    /// The rank gets its first chunk that comes to syncs: its phase begins now.
+    /// The rank had no chunk that comes to syncs and gets one: its phase begins now.
     BeginPhase,
     /// Give an incoming chunk a cell, and answer with `RankCore::admit`.
     Admit(Box<ChunkTransfer>),

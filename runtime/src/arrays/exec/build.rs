@@ -197,8 +197,8 @@ pub(crate) fn set_up(
     };
     catch_unwind(AssertUnwindSafe(set_up)).unwrap_or_else(|panic| {
         let doing = match (making, placing) {
-            (Some((id, array, key)), _) => format!("where it made {}", chunk_name(&array, id, key)),
-            (None, Some(id)) => format!("where it placed the chunks of array {id}"),
+            (Some((id, array, key)), _) => format!("while it created {}", chunk_name(&array, id, key)),
+            (None, Some(id)) => format!("while it placed the chunks of array {id}"),
             (None, None) => "in its setup".into(),
         };
         Err(panics::panic_error(rank, &*panic, |panic| Error::SetupPanicked { rank, doing, panic }))

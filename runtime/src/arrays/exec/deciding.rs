@@ -135,7 +135,11 @@ impl Worker<'_> {
             wake();
         };
         let started = thread::Builder::new().name("caribou decides".into()).spawn(think);
-        started.inspect_err(|why| tracing::warn!(%why, "no thread to decide on")).is_ok()
+        started
+            .inspect_err(
+                |why| tracing::warn!(%why, "the thread of the strategy cannot be started: a worker runs it"),
+            )
+            .is_ok()
     }
 
     fn decide_now(&mut self, question: &PendingDecision) {
@@ -185,7 +189,7 @@ impl Worker<'_> {
         let why = match *decided {
             Ok(Ok((balancer, decision))) => return self.settle(question.sync, balancer, decision),
             Ok(Err(InvalidAssignment::Number { answers, chunks })) => {
-                format!("it assigned {answers} chunks of {chunks}")
+                format!("it assigned {answers} chunks, expected {chunks}")
             }
             Ok(Err(InvalidAssignment::Move { chunk, to, why })) => {
                 format!("it assigned {} to rank {to}, but {why}", self.describe(chunk))

@@ -1,4 +1,5 @@
-//! The facts of a chunk that a window reports beside its cost: whether it may migrate, its bytes, its declared load.
+//! The facts of a chunk that a balancing window (a measurement while chunks run) reports beside its cost: whether it
+//! may migrate, its bytes, its declared load.
 //!
 //! Only the worker that runs a chunk may call its hooks (`migratable`, `state_bytes`, `load`), so the worker stores the
 //! answers in the chunk's cell. It calls the hooks after the chunk's first run since a window. Before its first run on

@@ -234,8 +234,8 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// True if a delivery shares its lap with the next one to the same chunk; counts the delivery then. A delivery
-    /// shares its lap if the last lap was short or its message was deferred, unless single events are recorded.
+    /// True if a delivery shares its lap with the next one to the same chunk; counts the delivery then. It does if the
+    /// last lap was short or its message was deferred, up to [`SHARE_MAX`], unless single events are recorded.
     fn shares_lap(&mut self) -> bool {
         let short = self.was_short || !self.in_handler();
         let shares = short && self.untimed + 1 < SHARE_MAX && !self.keeps_events();

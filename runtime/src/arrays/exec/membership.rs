@@ -117,16 +117,16 @@ fn abstain_until(
     let reductions = &mut slot.record().reductions;
     let next = reductions.next;
     let why = if reductions.has_left() {
-        "takes part in a reduction after it left them".to_owned()
+        "takes part in a reduction, but has left all reductions".to_owned()
     } else if step < next {
         format!(
-            "contributes to reduction {step}, but its next one is {next}: it contributed to those before, or abstained from \
-             them"
+            "contributes to reduction {step}, but its next one is {next}: it has contributed to earlier ones, or \
+             abstained from them"
         )
     } else if step - next > ABSTAINS_MAX {
         format!(
-            "takes part in reduction {step} next, but reduction {next} is its next: at most {ABSTAINS_MAX} are left out \
-             at once, so number the steps that reduce one by one"
+            "takes part in reduction {step}, but its next one is {next}: it can skip at most {ABSTAINS_MAX} at once, \
+             so number reductions consecutively"
         )
     } else {
         for _ in next..step {

@@ -25,7 +25,7 @@
 //!    of a spin do not count for rules 2 and 4.
 //! 6. *Stops.* A poll stops where the core must act (see [`PollStop`]) and goes on after that. A chunk transfer ends
 //!    the poll.
-//! 7. *Signals* report to rank 0 how busy this rank is, where chunks are balanced in windows. A rank sends signals
+//! 7. *Signals* report to rank 0 how busy this rank is, where chunks are balanced while they run. A rank sends signals
 //!    while it handles messages, and one more after that. So a stalled run exchanges no signals, and is found to have
 //!    stalled. When a signal is due, the rank also passes a [notice](crate::notice) to the core.
 //! 8. *Requests* to [shrink or expand](crate::run::resize) the run are taken by [`poll`].

@@ -26,12 +26,12 @@ pub(super) fn check_saved(
     if let Moments::Syncs { .. } = moments(config, arrays, strategy) {
         let (period, name) = (config.balanced(), strategy.name());
         return Err(format!(
-            "the state of syncs is not saved, expected CARIBOU_LB_PERIOD=auto or a time, not {period}, a strategy that moves \
-             chunks while they run (here `{name}`), and no array at syncs"
+            "a program with syncs cannot be saved, expected CARIBOU_LB_PERIOD=auto or a time (here {period}), a \
+             strategy that moves chunks while they run (here `{name}`), and no array that moves at syncs only"
         ));
     }
     if !arrays.iter().any(|array| array.syncs()) {
-        return Err("no array takes part in balancing: the time for a checkpoint is not looked for".into());
+        return Err("no array takes part in balancing, during which checkpoints begin".into());
     }
     match (0..).zip(arrays).find(|(_, array)| array.has_seeds()) {
         Some((number, array)) => {
@@ -120,7 +120,7 @@ impl Places<'_> {
     fn is_here(&mut self, chunk: ChunkId, exists: bool) -> Result<bool, String> {
         let Some(home) = self.home(chunk)? else { return Ok(false) };
         if exists && home == self.rank && !self.found.insert(chunk) {
-            return Err(format!("{} is there twice", array_of(chunk, self.arrays)?.describe(chunk)));
+            return Err(format!("it contains {} twice", array_of(chunk, self.arrays)?.describe(chunk)));
         }
         let place = self.kept.unwrap_or(home);
         if place != home {
@@ -171,7 +171,7 @@ fn part_of(image: RankImage, places: &mut Places<'_>) -> Result<RankImage, Strin
     part.rest.root = root;
     if let Some(root) = &mut part.rest.root {
         if root.broadcasts.len() != arrays.len() || !root.reductions.are_of(arrays.len()) {
-            return Err("its reductions and broadcasts are of other arrays".into());
+            return Err("its reductions and broadcasts belong to other arrays".into());
         }
         let groups = (0..).map(ArrayId).zip(arrays).filter(|(_, array)| array.is_group());
         groups.for_each(|(id, array)| root.reductions.begin_anew(id, array.population()));
@@ -180,7 +180,7 @@ fn part_of(image: RankImage, places: &mut Places<'_>) -> Result<RankImage, Strin
 }
 
 fn array_of(chunk: ChunkId, arrays: &[Arc<dyn ErasedArray>]) -> Result<&Arc<dyn ErasedArray>, String> {
-    arrays.get(chunk.array.index()).ok_or_else(|| format!("there is no array {}", chunk.array))
+    arrays.get(chunk.array.index()).ok_or_else(|| format!("this program has no array {}", chunk.array))
 }
 
 fn decode(transfer: &mut ChunkTransfer, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), String> {

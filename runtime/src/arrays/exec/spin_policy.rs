@@ -1,6 +1,6 @@
 //! Decides how long an idle worker spins before it sleeps, from how soon its recent waits ended.
 //!
-//! A worker that sleeps gives up its vCPU. Beside a busy neighbour, getting the vCPU back may take a time slice of
+//! A worker that sleeps gives up its vCPU. Beside a busy process, getting the vCPU back may take a time slice of
 //! milliseconds; a worker that spins keeps the vCPU. Every wait begins with a *short spin*. A wait often takes just
 //! longer, since another worker must be woken first. So the worker goes on with a *long spin* while it has *trust*: a
 //! counter of recent waits that a long spin would have bridged. Otherwise the worker sleeps, and tries a long spin now

@@ -1,5 +1,5 @@
-//! The worker's part of syncs and windows: the arrival of a chunk, the measurement of the rank, and the stall report.
-//! The call of the strategy is in [`deciding`](super::deciding).
+//! The worker's part of syncs and of balancing windows (measurements while chunks run): the arrival of a chunk, the
+//! measurement of the rank, and the stall report. The call of the strategy is in [`deciding`](super::deciding).
 
 use super::facts::ReportedFacts;
 use super::mailbox::PushedBy;
@@ -27,7 +27,7 @@ impl Worker<'_> {
     /// A chunk comes to a sync: passes the arrival to the core, and resumes the chunk unless it waits for the decision.
     pub(super) fn at_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId, bytes: u64) {
         let array = &self.shared.arrays[chunk.array.index()];
-        assert!(array.syncs(), "chunks of an array without sync do not call at_sync");
+        assert!(array.syncs(), "a chunk of an array without sync cannot call at_sync");
         if self.shared.info.by_windows {
             return self.pass_sync(chunk, slot, cell);
         }
@@ -70,8 +70,8 @@ impl Worker<'_> {
         let takes_part = self.shared.arrays.iter().any(|array| array.syncs());
         if is_long && ranks > 1 && period > 0 && takes_part {
             warn(
-                "no chunk was moved: the program came to no sync (`sync_due`, `at_sync`), and this strategy or \
-                 CARIBOU_LB_PERIOD keeps to syncs",
+                "no chunk was moved: with this strategy or CARIBOU_LB_PERIOD chunks move only at syncs, and the \
+                 program had none (`sync_due`, `at_sync`)",
             );
         }
     }
@@ -180,7 +180,7 @@ impl Worker<'_> {
             }
             if kept > 0 && record.is_runnable() {
                 let kept = counted(kept, "message", "messages");
-                waiting.push(format!("{} keeps {kept} it is not ready for", self.describe(chunk)));
+                waiting.push(format!("{} has {kept} for which it is not ready", self.describe(chunk)));
             }
         }
         missing.append(&mut waiting);

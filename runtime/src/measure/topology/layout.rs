@@ -29,7 +29,7 @@ pub(crate) fn layout(allowed: &[usize]) -> Vec<Vcpu> {
     #[cfg(feature = "hwloc")]
     match hwloc::layout(allowed) {
         Ok(vcpus) => return vcpus,
-        Err(why) => tracing::warn!(%why, "hwloc does not know this machine: /sys is asked instead"),
+        Err(why) => tracing::warn!(%why, "hwloc cannot describe this machine: /sys is read instead"),
     }
     sys_layout(allowed, &read_sys).unwrap_or_else(|| flat(allowed))
 }
@@ -115,7 +115,8 @@ mod hwloc {
             return Err("a variable HWLOC_* describes another machine".into());
         }
         let vcpu = |&number: &usize| {
-            let unit = topology.pu_with_os_index(number).ok_or(format!("it does not list vCPU {number}"))?;
+            let unit =
+                topology.pu_with_os_index(number).ok_or(format!("hwloc does not list vCPU {number}"))?;
             Ok(vcpu(number as u32, unit))
         };
         allowed.iter().map(vcpu).collect()

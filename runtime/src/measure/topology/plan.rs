@@ -304,7 +304,7 @@ impl Group<'_> {
         let (ranks, host) = (display::count(self.members.len(), "rank"), &self.members[0].place.host);
         let vcpus = display::count(vcpus, "vCPU");
         let why = format!(
-            "on host {host} {workers} of {ranks} do not fit on {vcpus}, each rank within its affinity mask"
+            "on host {host}, {workers} of {ranks} do not fit on {vcpus} within the affinity mask of each rank"
         );
         Error::Config { setting: "CARIBOU_PIN".into(), why }
     }

@@ -77,7 +77,7 @@ impl Aws {
             let answer = http.put(TOKEN, &[("X-aws-ec2-metadata-token-ttl-seconds", TOKEN_TTL_S)])?;
             let token = answer.text().map_err(|why| format!("{TOKEN}: {why}"))?;
             if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-                return Err(format!("{TOKEN}: what came is no token"));
+                return Err(format!("{TOKEN}: the answer is not a token"));
             }
             self.token = Some(token);
         }
@@ -92,6 +92,6 @@ fn taken_back(action: &str) -> Result<Event, String> {
         {
             Ok(Event::Notice(format!("AWS takes this instance back at {time}")))
         }
-        _ => Err(format!("{INSTANCE_ACTION}: what came is no action with its time")),
+        _ => Err(format!("{INSTANCE_ACTION}: the answer is not an action with its time")),
     }
 }

@@ -55,7 +55,7 @@ impl Service for Azure {
     fn poll(&mut self, http: &Http) -> Result<Option<Event>, String> {
         let own_name = self.own_name(http)?.to_owned();
         let document: Document = serde_json::from_str(&read(EVENTS, http)?)
-            .map_err(|_| format!("{EVENTS}: what came is no list of events"))?;
+            .map_err(|_| format!("{EVENTS}: the answer is not a list of events"))?;
         let is_ours = |event: &&Scheduled| {
             let names = event.resources.iter();
             FATAL.contains(&&*event.event_type)
@@ -71,7 +71,7 @@ impl Azure {
             let name = read(NAME, http)?;
             let name = name.trim();
             if name.is_empty() || name.contains(char::is_whitespace) {
-                return Err(format!("{NAME}: what came is no name"));
+                return Err(format!("{NAME}: the answer is not a name"));
             }
             self.name = Some(name.to_owned());
         }

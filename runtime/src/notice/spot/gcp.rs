@@ -35,7 +35,7 @@ impl Service for Gcp {
         match text.trim() {
             "TRUE" => Ok(Some(Event::Notice("Google Cloud takes this instance back".into()))),
             "FALSE" => Ok(None),
-            _ => Err(format!("{PREEMPTED}: what came is neither TRUE nor FALSE")),
+            _ => Err(format!("{PREEMPTED}: the answer is neither TRUE nor FALSE")),
         }
     }
 }

@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// Values of other ranks are encoded, so a field that serde skips is lost. A single rank encodes nothing.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say how two of it are merged",
+    message = "two values of `{Self}` cannot be merged",
     note = "to collect results use `Collected<T>`, to add them `u64`, `i64` or `f64`, to add them element by element `Vec` or \
             `Box<[T]>` of these, to keep the best `Min`, `Max`, `Smallest` or `Largest`, to count them by size \
             `Histogram`; your own type implements `Accumulator`"
@@ -123,7 +123,10 @@ where
 impl<A: Accumulator> Accumulator for Box<[A]> {
     fn merge(&mut self, other: Box<[A]>) {
         let (ours, theirs) = (self.len(), other.len());
-        assert_eq!(ours, theirs, "slices are added element by element, so all workers need the same length");
+        assert_eq!(
+            ours, theirs,
+            "slices are added element by element, so all workers need slices of the same length"
+        );
         merge_elements(self, other);
     }
 }

@@ -175,7 +175,10 @@ impl<T: PartialOrd> Largest<T> {
 
 impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator for Largest<T> {
     fn merge(&mut self, other: Self) {
-        assert_eq!(self.k, other.k, "the k best are kept of all workers, so all need the same k");
+        assert_eq!(
+            self.k, other.k,
+            "the k best values of all workers are kept, so all workers need the same k"
+        );
         self.values.extend(other.values);
         // A stable sort is fast here, because both parts are sorted.
         self.values.sort_by(|a, b| b.partial_cmp(a).unwrap_or(Ordering::Equal));
@@ -279,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "the k best are kept of all workers, so all need the same k")]
+    #[should_panic(expected = "the k best values of all workers are kept, so all workers need the same k")]
     fn parts_that_keep_different_numbers_of_values_are_refused() {
         merged(vec![Smallest::<u64>::new(2), Smallest::new(3)]);
     }

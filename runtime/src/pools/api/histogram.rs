@@ -59,7 +59,7 @@ impl Histogram {
         let width = extent / bins as f64;
         assert!(
             range.start + width > range.start && range.end - width < range.end,
-            "a histogram over {range:?}: {bins} bins are narrower than `f64` can tell apart"
+            "a histogram over {range:?}: {bins} bins are narrower than the resolution of `f64`"
         );
         Self { range, counts: vec![0; bins], below: 0, above: 0, nan: 0 }
     }
@@ -154,7 +154,7 @@ impl Accumulator for Histogram {
         let same = self.range == other.range && self.counts.len() == other.counts.len();
         assert!(
             same,
-            "histograms are added bin by bin, so all workers need the same: {} bins over {:?}, and {} over {:?}",
+            "histograms are added bin by bin, so all workers need the same bins: {} bins over {:?}, and {} over {:?}",
             self.counts.len(),
             self.range,
             other.counts.len(),
@@ -223,9 +223,12 @@ mod tests {
         assert_eq!(new(0.0..1.0, 0), "a histogram over 0.0..1.0: expected at least one bin");
         assert!(
             new(1.0..1.0 + 4.0 * f64::EPSILON, 100)
-                .ends_with("100 bins are narrower than `f64` can tell apart")
+                .ends_with("100 bins are narrower than the resolution of `f64`")
         );
         let merged = panic(&|| Histogram::new(0.0..1.0, 2).merge(Histogram::new(0.0..1.0, 3)));
-        assert!(merged.ends_with("need the same: 2 bins over 0.0..1.0, and 3 over 0.0..1.0"), "{merged}");
+        assert!(
+            merged.ends_with("need the same bins: 2 bins over 0.0..1.0, and 3 over 0.0..1.0"),
+            "{merged}"
+        );
     }
 }

@@ -3,7 +3,8 @@
 //! # The end of a run
 //! 1. A released worker hands in its accumulated value. When all workers have and the machine has ended, the rank has
 //!    its *part* of the result. All other ranks send their parts to rank 0.
-//! 2. When rank 0 has all parts, it checks the sum of their checksums, and merges the parts in rank order.
+//! 2. When rank 0 has all parts, it checks by their checksums that every iteration was executed once, and merges the
+//!    parts in rank order.
 //! 3. Rank 0 sends the *result* to all ranks, which ends the run.
 //!
 //! A cancelled pool ends in the same way, with fewer iterations, because workers no longer request ranges.

@@ -20,13 +20,16 @@ impl Undone {
         let mut from = 0;
         for range in done {
             if range.start < from {
-                return Err(format!("iteration {} is there twice", range.start));
+                return Err(format!("it contains iteration {} twice", range.start));
             }
             undone.push(from..range.start);
             from = range.end;
         }
         if from > iterations {
-            return Err(format!("it has iteration {}, and there are {iterations}", from - 1));
+            return Err(format!(
+                "it contains iteration {}, expected at most {iterations} iterations",
+                from - 1
+            ));
         }
         undone.push(from..iterations);
         Ok(undone)
@@ -82,7 +85,7 @@ mod tests {
     #[test]
     fn iterations_that_cannot_be_are_named() {
         let why = |done| Undone::beside(10, done).expect_err("it cannot be");
-        assert_eq!(why(vec![0..4, 3..5]), "iteration 3 is there twice");
-        assert_eq!(why(vec![0..2, 5..11]), "it has iteration 10, and there are 10");
+        assert_eq!(why(vec![0..4, 3..5]), "it contains iteration 3 twice");
+        assert_eq!(why(vec![0..2, 5..11]), "it contains iteration 10, expected at most 10 iterations");
     }
 }

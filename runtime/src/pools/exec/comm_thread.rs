@@ -370,16 +370,16 @@ impl StepTask for CommThread<'_> {
     }
 
     fn doing(&self) -> String {
-        format!("{}, telling progress or collecting the result", self.shared.asking)
+        format!("{}, reporting progress or collecting the result", self.shared.asking)
     }
 
     /// Ends the rank, which has finished or failed: its workers leave, and the other ranks are notified of a failure.
     fn end(&mut self) {
         // First, while all workers can still be sampled.
-        self.shared.catching("observing its workers", || self.shared.observe(SampleTrigger::AtEnd));
+        self.shared.catching("sampling its workers", || self.shared.observe(SampleTrigger::AtEnd));
         // A worker that still executes a range returns from it. The other ranks need not wait for that.
         self.shared.shared_driver.team.stop();
-        self.shared.catching("telling others why it failed", || self.broadcast_failure());
+        self.shared.catching("sending its failure to other ranks", || self.broadcast_failure());
         self.checkpointer.iter_mut().for_each(Checkpointer::end);
     }
 }

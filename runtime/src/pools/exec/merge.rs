@@ -47,6 +47,10 @@ impl Shared<'_> {
     }
 
     fn accumulated_error(&self, why: &WireError) -> Error {
-        Error::Wire { rank: self.rank, what: "what the pool has accumulated".into(), why: why.to_string() }
+        Error::Wire {
+            rank: self.rank,
+            what: "the accumulated value of the pool".into(),
+            why: why.to_string(),
+        }
     }
 }

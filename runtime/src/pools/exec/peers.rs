@@ -62,8 +62,7 @@ impl Peers<'_> {
     fn misdirected(&self, to: Rank) -> Error {
         let (rank, last) = (self.shared.rank, self.ranks - 1);
         let to = if to == rank { "itself".into() } else { format!("rank {to}") };
-        let fault =
-            format!("sends a message to {to}: the ranks are 0 to {last}, and it may write to others only");
+        let fault = format!("sent a message to {to}, expected another rank from 0 to {last}");
         Error::PolicyFailed { rank, policy: self.policy.into(), fault }
     }
 

@@ -151,7 +151,7 @@ pub(super) fn machine(make: &dyn Fn() -> Machine) -> (Machine, Option<Box<dyn An
 
 /// A description of calls of the policy, for the report of a panic.
 pub(super) fn asking_policy(config: &Config) -> String {
-    format!("asking the policy `{}`", config.lb_spec(Shape::Pools))
+    format!("calling the policy `{}`", config.lb_spec(Shape::Pools))
 }
 
 impl Shared<'_> {

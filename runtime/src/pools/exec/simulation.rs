@@ -124,9 +124,7 @@ pub(crate) fn run(
     }
     if !simulation.run() {
         let (live, policy) = (simulation.live(), config.lb_spec(Shape::Pools));
-        let why = format!(
-            "nothing will ever happen again, but {live} not ended: the policy `{policy}` is at fault"
-        );
+        let why = format!("no event is left, but {live} not ended: the policy `{policy}` is at fault");
         outcome.fail(Error::System { what: format!("simulation by seed {seed}"), why });
     }
     drop(simulation);

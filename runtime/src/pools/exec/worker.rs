@@ -1,14 +1,15 @@
-//! A worker of a pool, which requests a range from the driver, executes it, and requests the next.
+//! A worker of a pool, which requests an order from the driver and follows it. An *order* is to execute a range of
+//! iterations, or to leave.
 //!
 //! | state | what its step does |
 //! |---|---|
 //! | `New` | makes the initial accumulated value |
-//! | `Wants` | requests an order, and follows it if there is one |
-//! | `Waits` | follows an order that has come, or copies the worker's results for a [checkpoint](super::checkpoint) |
+//! | `Wants` | requests an order, and follows it if it comes at once |
+//! | `Waits` | follows an order that has come since, or copies the worker's results for a [checkpoint](super::checkpoint) |
 //! | `Runs` | executes the range |
 //! | `Through` | nothing: the result was handed in |
 //!
-//! If the run is over on this rank, the step ends the task in any state.
+//! If the run is over on this rank, the step ends the worker in any state.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -276,6 +277,6 @@ impl StepTask for Worker<'_> {
     }
 
     fn doing(&self) -> String {
-        format!("{}, or making or merging what is accumulated", self.shared.asking)
+        format!("{}, or creating or merging accumulated values", self.shared.asking)
     }
 }

@@ -204,7 +204,8 @@ impl OutboundFrames {
         }
     }
 
-    /// Publishes the number of blocks that have left, if the link is a ring, where the receiver may stop calling MPI.
+    /// Publishes the number of blocks that have left, if the link is a ring. Only there may the receiver stop calling
+    /// MPI, once it has this number.
     pub(crate) fn publish_sent(&self, blocks: u64) {
         if let Out::Ring(ring) = &self.out {
             ring.publish_sent(blocks);

@@ -32,8 +32,9 @@ impl Failure {
             Failure::Wire(error) => *error,
             Failure::Malformed { from } => Error::Wire {
                 rank: Rank(rank),
-                what: format!("what rank {from} sent"),
-                why: "it is no frame, so the memory or the program of one of both is damaged".into(),
+                what: format!("the data from rank {from}"),
+                why: "it is not a frame, so the memory or the program of one of the two ranks is damaged"
+                    .into(),
             },
             Failure::Mpi(why) => Error::System { what: format!("rank {rank}: MPI"), why: why.to_string() },
         }

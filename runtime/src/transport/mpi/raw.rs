@@ -6,7 +6,8 @@
 //! borrow their buffers for a scope.) An incomplete request that is dropped leaks its buffer for MPI.
 //!
 //! # Rules
-//! 1. All types except the shared memory are `!Send`, because MPI was initialised for one thread (funneled).
+//! 1. All types with MPI handles are `!Send`, because MPI was initialised for one thread (funneled). Other threads may
+//!    use only the shared memory and an [`Alarm`].
 //! 2. A request owns the buffer that MPI uses, and neither moves nor frees it before the request is complete.
 //! 3. Errors are returned (`MPI_ERRORS_RETURN`), with the text of MPI.
 //!

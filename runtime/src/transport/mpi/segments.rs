@@ -84,7 +84,7 @@ fn accept(offer: &[u8], bytes: usize) -> Result<Mapping, String> {
         let file = File::options().read(true).write(true).open(&offer.path)?;
         let found = file.metadata()?;
         if (found.dev(), found.ino(), found.len()) != (offer.device, offer.inode, bytes as u64) {
-            return Err(io::Error::other("another file"));
+            return Err(io::Error::other("its path names another file"));
         }
         Mapping::new(&file, bytes)
     };

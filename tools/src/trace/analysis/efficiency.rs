@@ -7,7 +7,7 @@
 //! | factor | formula | is lost to |
 //! |---|---|---|
 //! | parallel efficiency | sum u / (n T) | all of the others: it is their product |
-//! | available vCPU | sum u / sum (u + l) | neighbours, quotas, the hypervisor; handlers that sleep |
+//! | available vCPU | sum u / sum (u + l) | other processes, quotas, the hypervisor; handlers that sleep |
 //! | load balance | sum (u + l) / (n sum over p of max over i of (u + l)) | work that is not spread by capacity |
 //! | runtime | sum over p of max (u + l) / sum over p of max (u + l + r) | balancing, tracing, deferred messages |
 //! | communication | sum over p of max (u + l + r) / T | waiting: for messages, dependences, syncs |

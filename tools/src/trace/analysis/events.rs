@@ -3,9 +3,10 @@
 //! | order | memory | use |
 //! |---|---|---|
 //! | [`by_worker`] | some batches of events | sums, which need only the order within one worker |
-//! | [`in_order`], [`Events`] | a block of events per worker | what connects workers: messages, migrating chunks, paths |
+//! | [`in_order`], [`Events`] | a block of events per worker | what connects workers: messages, migrating chunks, critical paths |
 //!
-//! The order of time is only as exact as the clocks of different processes agree (`End::clocks`); it is not corrected.
+//! The order of time is only as exact as the clocks of different processes agree (the trace has their differences in
+//! `End::clocks`). It is not corrected.
 //! Unreadable events are skipped and reported at the end.
 
 use std::fmt;

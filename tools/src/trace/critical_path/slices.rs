@@ -45,6 +45,7 @@ impl Slice {
 }
 
 /// Slices, and what the dependences between them need.
+#[derive(Default)]
 pub(super) struct Slices {
     /// Ordered by their ends.
     pub(super) all: Vec<Slice>,
@@ -108,17 +109,7 @@ impl Reading {
             let named = names.filter(|(_, name)| name.array.is_some() && name.text == text);
             named.map(|(number, _)| Activity::Kind(number)).collect()
         };
-        let slices = Slices {
-            all: Vec::new(),
-            parts: Vec::new(),
-            contributors: Vec::new(),
-            senders_unknown: 0,
-            senders_later: 0,
-            sent_to_many: 0,
-            starts: named("start"),
-            resumes: named("resume"),
-            chunks: Vec::new(),
-        };
+        let slices = Slices { starts: named("start"), resumes: named("resume"), ..Slices::default() };
         Reading {
             window,
             slices,

@@ -67,6 +67,7 @@ pub(super) struct Segment {
 pub(super) type PathSlice = (Number, u64, u64);
 
 /// The path, and sums over it.
+#[derive(Default)]
 pub(super) struct Path {
     /// From the last to the first.
     pub(super) steps: Vec<PathSlice>,
@@ -93,17 +94,7 @@ enum Dependency {
 
 impl Path {
     pub(super) fn walk(slices: &Slices, window: Window, longest_max: usize) -> Path {
-        let mut path = Path {
-            steps: Vec::new(),
-            slices: 0,
-            guesses: 0,
-            parts_ns: BTreeMap::new(),
-            ranks_ns: BTreeMap::new(),
-            chunks_ns: BTreeMap::new(),
-            activities_ns: BTreeMap::new(),
-            longest: BinaryHeap::new(),
-            longest_max: longest_max.max(1),
-        };
+        let mut path = Path { longest_max: longest_max.max(1), ..Path::default() };
         let Some(last) = slices.all.len().checked_sub(1) else { return path };
         let mut number = last as Number;
         let mut until_ns = slices.all[last].end_ns;

@@ -134,10 +134,6 @@ impl Viewer for Chrome<'_> {
     }
 
     /// Does nothing, because viewers of this format sort events.
-    fn end_slice(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
     fn count(&mut self, count: &Count<'_>) -> io::Result<()> {
         let pid = match count.place {
             Track::Run => RUN_PID,

@@ -47,20 +47,15 @@ impl Viewer for Drawn {
     }
 
     fn point(&mut self, point: &Point<'_>) -> io::Result<()> {
-        if let Some(Arrow::Begins(id)) = point.arrow {
-            self.begin.insert(id);
-        }
-        if let Some(Arrow::Passes(id)) = point.arrow {
-            self.pass.insert(id);
-        }
+        match point.arrow {
+            Some(Arrow::Begins(id)) => self.begin.insert(id),
+            Some(Arrow::Passes(id)) => self.pass.insert(id),
+            _ => false,
+        };
         Ok(())
     }
 
     fn count(&mut self, _: &Count<'_>) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn end_slice(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
@@ -145,12 +140,11 @@ impl<'a> Show<'a> {
             ("lb", text(&run.lb)),
             ("placement", text(&run.placement)),
         ];
-        let point = Point { arguments, ..point(Track::Run, window.from_ns, "run") };
-        self.viewer.point(&point)?;
+        self.viewer.point(&Point { arguments, ..point(Track::Run, window.from_ns, "run") })?;
         let inside = |at_ns: u64| (window.from_ns..=window.to_ns).contains(&at_ns);
         for sync in self.trace.syncs.iter().filter(|sync| inside(began_ns(sync))) {
             let name = format!("LB step {}", sync.sync);
-            self.viewer.point(&point_of(Track::Run, began_ns(sync), &name))?;
+            self.viewer.point(&point(Track::Run, began_ns(sync), &name))?;
             let mut count = |name, unit, at_ns, value| {
                 self.viewer.count(&Count { place: Track::Run, name, unit, at_ns, value })
             };
@@ -264,7 +258,7 @@ impl<'a> Show<'a> {
     fn point(&mut self, position: usize, slice: &Event, event: &Event) -> io::Result<()> {
         let row = self.rows[position];
         let at_ns = before_end(slice, event.end_ns);
-        let mut point = Point { arrow: None, ..point(Track::Worker(row), at_ns, "") };
+        let mut point = point(Track::Worker(row), at_ns, "");
         let name;
         match event.what {
             What::Send { chunk, number, bytes, .. } => {
@@ -379,11 +373,7 @@ impl<'a> Show<'a> {
     }
 }
 
-fn point(place: Track, at_ns: u64, name: &'static str) -> Point<'static> {
-    point_of(place, at_ns, name)
-}
-
-fn point_of(place: Track, at_ns: u64, name: &str) -> Point<'_> {
+fn point(place: Track, at_ns: u64, name: &str) -> Point<'_> {
     Point { place, at_ns, name, arguments: Vec::new(), arrow: None, dropped: false }
 }
 

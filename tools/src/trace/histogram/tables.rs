@@ -1,7 +1,7 @@
 //! Formats bins and quantiles as tables.
 
 use super::super::analysis::log_histogram::{LogHistogram, Octave};
-use super::super::page::{Cell, Column, Table, columns};
+use super::super::page::{Cell, Table, columns};
 use super::Found;
 
 /// Name of the row of latencies.
@@ -71,20 +71,9 @@ pub(super) fn executions(found: &Found) -> Table {
 
 pub(super) fn bins(name: &'static str, title: &str, spread: &LogHistogram) -> Table {
     let (sizes, latencies) = (name == "sizes", name == "latencies");
-    let keys: [Column; 2] = if sizes {
-        [("from_bytes", "from".into()), ("to_bytes", "below".into())]
-    } else {
-        [("from_ns", "from".into()), ("to_ns", "below".into())]
-    };
-    let columns = [
-        (keys[0].0, "from"),
-        (keys[1].0, "below"),
-        ("count", "count"),
-        ("count_share", "of count"),
-        ("sum_share", "of sum"),
-        ("bar", "share of count"),
-    ];
-    let mut table = Table::new(name, title, &columns);
+    let edges = if sizes { "from_bytes: from | to_bytes: below" } else { "from_ns: from | to_ns: below" };
+    let others = "count | count_share: of count | sum_share: of sum | bar: share of count";
+    let mut table = Table::new(name, title, &[edges, others].map(columns).concat());
     for octave in spread.octaves().into_iter().filter(|octave| octave.count > 0) {
         let edge = |value: u64| if sizes { Cell::Bytes(value) } else { Cell::Ns(value as f64) };
         let (count, all) = (octave.count as f64, spread.count() as f64);

@@ -82,32 +82,21 @@ fn answer(trace: &Trace, outcome: &SyncEffect<'_>) -> String {
 /// Describes what the sync did, and why not more.
 pub(super) fn did(outcome: &SyncEffect<'_>) -> String {
     let report = outcome.report;
+    let [gain, needed, long] =
+        [report.gain_ns, report.needed_ns, report.migrate_ns].map(|ns| duration(ns as f64));
+    let (all, size) = (outcome.chunks(), bytes(report.moved_bytes));
+    let moved = format!("moved {} of {all} chunks, {size}, in {long}", report.moved);
     match outcome.verdict() {
         SyncVerdict::Balanced => verdict(outcome).to_owned(),
-        SyncVerdict::Refused => format!(
-            "refused {}: gain {} < {} needed",
-            plural(report.proposed as usize, "move"),
-            duration(report.gain_ns as f64),
-            duration(report.needed_ns as f64)
-        ),
-        SyncVerdict::Unasked => format!(
-            "not asked: at most {} to gain < {} to decide and to move anything",
-            duration(report.gain_ns as f64),
-            duration(report.needed_ns as f64)
-        ),
-        SyncVerdict::Resized => format!(
-            "moved {} of {} chunks, {}, in {}, away from inactive ranks",
-            report.moved,
-            outcome.chunks(),
-            bytes(report.moved_bytes),
-            duration(report.migrate_ns as f64)
-        ),
+        SyncVerdict::Refused => {
+            format!("refused {}: gain {gain} < {needed} needed", plural(report.proposed as usize, "move"))
+        }
+        SyncVerdict::Unasked => {
+            format!("not asked: at most {gain} to gain < {needed} to decide and to move anything")
+        }
+        SyncVerdict::Resized => format!("{moved}, away from inactive ranks"),
         SyncVerdict::Moved => format!(
-            "moved {} of {} chunks, {}, in {}, for a gain of {}{} at a cost of {}",
-            report.moved,
-            outcome.chunks(),
-            bytes(report.moved_bytes),
-            duration(report.migrate_ns as f64),
+            "{moved}, for a gain of {}{} at a cost of {}",
             duration(outcome.gain_ns()),
             outcome.saved_ns().map_or(String::new(), |ns| format!(", saved {}", duration(ns))),
             duration(outcome.cost().all_ns())

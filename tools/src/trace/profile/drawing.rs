@@ -21,7 +21,8 @@ pub(crate) struct Layers {
 }
 
 impl Layers {
-    /// One layer per kind, then the runtime, lost time, unaccounted time and idle time, as in figure 4 of cloud-refine.
+    /// One layer per kind, then the runtime, lost time, unaccounted time and idle time, as in figure 4 of
+    /// Gupta et al., 2013.
     pub(crate) fn new(trace: &Trace, total: &BTreeMap<Activity, Line>) -> Layers {
         let is_kind = |activity: &Activity| matches!(activity, Activity::Kind(_) | Activity::Iterations);
         let lines = in_order(total);

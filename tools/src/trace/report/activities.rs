@@ -64,7 +64,7 @@ impl State {
 }
 
 /// The numbers of activities.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Activities {
     names: Vec<String>,
     kinds: BTreeMap<NameId, u8>,

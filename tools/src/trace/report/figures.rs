@@ -44,7 +44,7 @@ pub(super) struct Counter {
 type Stack = BTreeMap<u8, Vec<u64>>;
 
 /// Figures from one pass over the events.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Figures {
     pub(super) elapsed_ns: u64,
     pub(super) activities: Activities,
@@ -195,25 +195,12 @@ impl Figures {
         Figures {
             elapsed_ns,
             activities: Activities::of(trace),
-            workers: Vec::new(),
-            from_profile: 0,
             workers_per_row,
-            rows: Vec::new(),
             levels: levels(elapsed_ns, workers.div_ceil(workers_per_row).max(1), least_ns),
-            stack: Stack::new(),
             stack_grid: Grid::new(elapsed_ns, STACK_BINS, least_ns),
             counts: vec![0; Grid::new(elapsed_ns, COUNT_BINS, 0).bins],
             count_grid: Grid::new(elapsed_ns, COUNT_BINS, 0),
-            chunks: Chunks::default(),
-            lost_ns: BTreeMap::new(),
-            sent: BTreeMap::new(),
-            sent_elsewhere: 0,
-            counters: Vec::new(),
-            marks: Vec::new(),
-            marks_total: 0,
-            spans: BTreeMap::new(),
-            resumes_ns: Vec::new(),
-            resumes_of: None,
+            ..Figures::default()
         }
     }
 

@@ -23,7 +23,7 @@ pub(super) struct Slice {
 }
 
 /// Bins of one width.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Grid {
     pub(super) bin_ns: u64,
     pub(super) bins: usize,

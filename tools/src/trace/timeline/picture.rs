@@ -2,7 +2,7 @@
 //!
 //! Slices narrower than a pixel are merged per pixel, which shows the class with most time; a note states their number.
 //! So the size of the picture is bounded by its pixels and arrows. Idle time is nearly white, so that the effect of a
-//! neighbour on other ranks is visible, as in figure 1 of cloud-refine.
+//! busy process on other ranks is visible, as in figure 1 of the refinement paper (Gupta et al., 2013).
 
 use std::collections::{BTreeMap, BTreeSet};
 

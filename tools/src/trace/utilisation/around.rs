@@ -1,4 +1,4 @@
-//! Compares each worker before and after a sync, to show the effect of balancing (figure 4 of cloud-refine).
+//! Compares each worker before and after a sync, to show the effect of balancing (Gupta et al., 2013, figure 4).
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -60,7 +60,7 @@ fn a_trace_of_the_version_before_is_read_and_sends_may_lie_inside_their_handlers
 }
 
 #[test]
-fn the_same_name_has_one_number_whatever_numbers_the_ranks_gave_it() {
+fn a_name_has_one_number_in_events_of_every_kind_whatever_numbers_the_ranks_gave_it() {
     let dir = Scratch::new("names");
     let names = [["Halo", "only here"], ["Stop", "Halo"]];
     for (rank, names) in names.iter().enumerate() {
@@ -68,21 +68,25 @@ fn the_same_name_has_one_number_whatever_numbers_the_ranks_gave_it() {
         let names = names.map(|text| Name { array: Some(ArrayId(3)), text: text.into() });
         writer.names(&names).unwrap();
         let halo = names.iter().position(|name| name.text == "Halo").unwrap();
-        let what = What::Mark { chunk: chunk(0), name: NameId(halo as u32) };
-        let unknown = What::Mark { chunk: chunk(0), name: NameId(77) };
-        writer.events(0, &[Event::point(5, what), Event::point(6, unknown)]).unwrap();
+        let (chunk, name) = (chunk(0), NameId(halo as u32));
+        let named = [
+            What::Mark { chunk, name },
+            What::Span { chunk, name },
+            What::Counter { chunk, name, value: 0.5 },
+            What::Handler { chunk, kind: name, from: RUNTIME, number: 0, lost_ns: 0 },
+            What::Mark { chunk, name: NameId(77) },
+        ];
+        writer.events(0, &named.map(|what| Event::point(5, what))).unwrap();
         writer.finish(&End::default()).unwrap();
     }
     let trace = Trace::open(&dir.0).unwrap();
     let texts: Vec<&str> = trace.names.iter().map(|name| name.text.as_str()).collect();
     assert_eq!(texts, ["Halo", "only here", "Stop"]);
-    let named = |event: Event| match event.what {
-        What::Mark { name, .. } => trace.name(name),
-        other => panic!("{other:?} was not written"),
-    };
+    let named = |mut event: Event| trace.name(*event.what.name_mut().expect("all have a name"));
     for rank in &trace.ranks {
-        let marks: Vec<String> = rank.stream(0).map(named).collect();
-        assert_eq!(marks, ["array 3::Halo", "name 4294967295"]);
+        let names: Vec<String> = rank.stream(0).map(named).collect();
+        let halo = "array 3::Halo";
+        assert_eq!(names, [halo, halo, halo, halo, "name 4294967295"]);
     }
 }
 

@@ -78,12 +78,12 @@ impl Own {
         self.0.combine = self.0.combine.or(other.0.combine);
     }
 
-    /// True if there are several values, and this process has the function that combines them.
+    /// True if there are several values, and one of them has brought the function that combines them.
     pub(crate) fn can_combine(&self) -> bool {
         self.0.values.len() > 1 && self.0.combine.is_some()
     }
 
-    /// Combines the values, if this process has the function for that. Runs user code.
+    /// Combines the values, if one of them has brought the function for that. Runs user code.
     pub(crate) fn combine(&mut self) -> Result<(), WireError> {
         if let Some(combine) = self.0.combine {
             self.0.values = vec![combine(&self.0.values)?];

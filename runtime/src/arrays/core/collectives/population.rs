@@ -1,6 +1,6 @@
 //! Population count: finds out that *every* chunk of an array has reported to a reduction or a sync. Rank 0 uses it for
-//! both, because members come and go meanwhile. A plain count can look complete too early, because a newcomer's report
-//! may overtake the report that announces the newcomer.
+//! both, because members come and go meanwhile. A plain count can look complete too early, because a new chunk's
+//! report may overtake the report that announces the new chunk.
 //!
 //! # Rules
 //! 1. *Births.* Each report has the number of children that its sender has inserted since its last report.
@@ -8,9 +8,9 @@
 //!    completed count has the generation of its parent plus one.
 //! 3. *Completeness.* A count is complete when all old members have reported, and in each later generation as many as
 //!    the generation before has announced.
-//! 4. *Other arrays.* A chunk of another array cannot announce a newcomer, since it does not report to the same counts.
-//!    Either this chunk names a member as the parent, and the member inserts the newcomer (see
-//!    [`Payload::Insertion`](crate::arrays::core::routing::envelope::Payload)). Or the newcomer goes through rank 0,
+//! 4. *Other arrays.* A chunk of another array cannot announce a new chunk, since it does not report to the same
+//!    counts. Either this chunk names a member as the parent, and the member inserts the new chunk (see
+//!    [`Payload::Insertion`](crate::arrays::core::routing::envelope::Payload)). Or the new chunk goes through rank 0,
 //!    which completes the counts. It then becomes an old member of the first count that is not complete.
 //!
 //! # Proof that no member is missing from a complete count

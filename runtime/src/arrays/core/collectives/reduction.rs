@@ -79,7 +79,7 @@ impl Reducer {
             Reducer::WrappingSum => "u64 or i64",
             Reducer::And | Reducer::Or => "u64",
             Reducer::Gather => "bytes (of any type by `Values::part`, or a Vec<u8>)",
-            Reducer::Own => "values of a type of one's own (by Values::own)",
+            Reducer::Own => "values of your own type (by Values::own)",
         }
     }
 }
@@ -202,13 +202,13 @@ pub(crate) struct ReductionSpec {
 
 impl fmt::Display for ReductionSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} under tag {}, told to ", self.reducer, self.tag)?;
+        write!(f, "{:?} under tag {} with its result to ", self.reducer, self.tag)?;
         f.write_str(match self.target {
             ResultTarget::All => "all chunks",
             ResultTarget::Chunk(_) => "one chunk",
             ResultTarget::AllOf(_) => "all chunks of another array",
             ResultTarget::ChunkOf(_) => "one chunk of another array",
-            ResultTarget::Scan => "each chunk after those that count for it",
+            ResultTarget::Scan => "each chunk (a scan)",
             ResultTarget::Exit => "the caller of run",
         })
     }
@@ -720,7 +720,8 @@ mod tests {
         let why = refused(ReductionSpec { tag: 4, ..SUM }, vec![1u64, 1].into());
         assert!(
             why.ends_with(
-                "Sum under tag 3, told to all chunks, others for Sum under tag 4, told to all chunks"
+                "Sum under tag 3 with its result to all chunks, others for Sum under tag 4 with its result to all \
+                 chunks"
             ),
             "{why}"
         );

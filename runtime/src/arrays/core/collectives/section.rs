@@ -116,7 +116,9 @@ impl SectionPartial {
 
     fn merge(&mut self, other: SectionPartial) -> Result<(), String> {
         if !self.has_same_section(&other) {
-            return Err("two sections have the same number by chance: give one of them another chunk".into());
+            return Err(
+                "two sections have the same hash by chance: add or remove a chunk in one of them".into()
+            );
         }
         for (ours, theirs) in self.heard.iter_mut().zip(&other.heard) {
             if *ours & theirs != 0 {
@@ -138,10 +140,11 @@ impl SectionPartial {
     }
 }
 
-const DUPLICATE: &str = "a chunk has contributed twice: it was inserted under the index of one that had";
+const DUPLICATE: &str =
+    "two chunks of the same index have contributed: the second was inserted after the first had contributed";
 /// The fault of a second contribution to the only reduction of a section.
 const DUPLICATE_ONCE: &str =
-    "a chunk has contributed twice to the only reduction of its section: number each by another number";
+    "a chunk has contributed twice to a section of one reduction: number its reductions (Section::once)";
 
 #[derive(Debug)]
 pub(crate) struct SectionResult {
@@ -306,7 +309,8 @@ impl Sections {
             let more = (all - heard).checked_sub(NAMED_MAX).filter(|&more| more > 0);
             let more = more.map_or(String::new(), |more| format!(" and {more} more"));
             format!(
-                "reduction {sequence} over a section of {array} has {heard} of {all} contributions: {named}{more} missing"
+                "reduction {sequence} over a section of {array} has {heard} of {all} contributions, missing: \
+                 {named}{more}"
             )
         };
         parts.map(line).collect()
@@ -450,7 +454,7 @@ mod tests {
         let mut root = Sections::new(ROOT);
         contribute(&mut root, 3, once(5, 0));
         let why = root.receive(once(5, 0), || ROOT).expect_err("it has contributed");
-        assert!(why.contains("twice to the only reduction of its section"), "{why}");
+        assert!(why.contains("twice to a section of one reduction"), "{why}");
         assert!(root.receive(once(6, 0), || ROOT).is_ok(), "that is another");
     }
 
@@ -475,7 +479,9 @@ mod tests {
         let refused = |root: &mut Sections, part| root.receive(part, || ROOT).expect_err("it is at odds");
         let why = refused(&mut root, part(0, 0, 3));
         assert!(
-            why.starts_with("reduction 0 over a section of 3 chunks: a chunk has contributed twice"),
+            why.starts_with(
+                "reduction 0 over a section of 3 chunks: two chunks of the same index have contributed"
+            ),
             "{why}"
         );
         let why = refused(&mut root, part(1, 0, 4));
@@ -483,7 +489,7 @@ mod tests {
         let mut root = Sections::new(ROOT);
         (0..3).for_each(|place| drop(contribute(&mut root, 3, part(place, 0, 3))));
         let why = refused(&mut root, part(0, 0, 3));
-        assert!(why.contains("contributed twice"), "after it is finished: {why}");
+        assert!(why.contains("of the same index"), "after it is finished: {why}");
     }
 
     #[test]
@@ -495,7 +501,7 @@ mod tests {
         assert!(root.receive(part_of(&other, 4, 0, 3), || ROOT).is_ok(), "both have it");
         for keys in [&other[..], &one[..99]] {
             let why = root.receive(part_of(keys, 70, 0, 3), || ROOT).expect_err("only one has it");
-            assert!(why.contains("two sections have the same number by chance"), "{why}");
+            assert!(why.contains("two sections have the same hash by chance"), "{why}");
         }
     }
 
@@ -505,7 +511,7 @@ mod tests {
         contribute(&mut root, 3, part(1, 0, 3));
         let lines = root.explain(|array| format!("array {array}"), |_, key| format!("chunk {key}"));
         let expected =
-            "reduction 0 over a section of array 1 has 1 of 3 contributions: chunk 4, chunk 9 missing";
+            "reduction 0 over a section of array 1 has 1 of 3 contributions, missing: chunk 4, chunk 9";
         assert_eq!(lines, [expected]);
     }
 }

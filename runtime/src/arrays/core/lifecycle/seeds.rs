@@ -134,7 +134,7 @@ impl Seeds {
         self.waiting.extend(seeds);
     }
 
-    /// True if the rank has seeds to send away.
+    /// True if the rank has seeds for a rank that has requested some, or is inactive and has any seed.
     pub(crate) fn has_to_share(&self) -> bool {
         match self.is_inactive {
             true => !self.waiting.is_empty(),

@@ -61,7 +61,7 @@ pub(crate) fn difference(its: &[ArraySignature], first: &[ArraySignature]) -> Op
         return Some(format!("array {array} `{}`: {aspects}", first.chunk));
     }
     let arrays = |signatures: &[ArraySignature]| counted(signatures.len(), "array", "arrays");
-    (its.len() != first.len()).then(|| format!("{} there, {} on rank 0", arrays(its), arrays(first)))
+    (its.len() != first.len()).then(|| format!("{}, but {} on rank 0", arrays(its), arrays(first)))
 }
 
 /// The differences between the arrays of a program and of a checkpoint, as text. None if the program can go on from the
@@ -78,14 +78,14 @@ pub(crate) fn restart_difference(saved: &[ArraySignature], program: &[ArraySigna
     let (saved, program) = (comparable(saved), comparable(program));
     if saved.len() != program.len() {
         let arrays = |signatures: &[ArraySignature]| counted(signatures.len(), "array", "arrays");
-        return Some(format!("{} there, {} here", arrays(&saved), arrays(&program)));
+        return Some(format!("{} in the checkpoint, {} in this program", arrays(&saved), arrays(&program)));
     }
     let differing = (0..).map(ArrayId).zip(saved.iter().zip(&program)).find(|(_, (saved, its))| saved != its);
     differing.map(|(array, (saved, its))| match (saved.text(), its.text()) {
         (saved, its) if saved == its => {
             format!("array {array}, {its}, has other indices or another leader")
         }
-        (saved, its) => format!("array {array} had {saved}, and has {its} now"),
+        (saved, its) => format!("array {array} had {saved} and now has {its}"),
     })
 }
 
@@ -105,7 +105,7 @@ impl ArraySignature {
         let mut aspects = Vec::new();
         let mut compare = |same: bool, its: String, at_first: String| {
             if !same {
-                aspects.push(format!("{its} there, {at_first} on rank 0"));
+                aspects.push(format!("{its}, but {at_first} on rank 0"));
             }
         };
         let chunk = |signature: &ArraySignature| format!("chunks of type `{}`", signature.chunk);
@@ -132,7 +132,7 @@ impl ArraySignature {
         if self.chunks == first.chunks && self.indices != first.indices {
             aspects.push("other indices".into());
         } else if aspects.is_empty() {
-            aspects.push("its placement gives other ranks".into());
+            aspects.push("its placement returns other ranks".into());
         }
         aspects
     }
@@ -154,26 +154,26 @@ mod tests {
         let (leader, chunk) = (Some(ArrayId(0)), "Tile".into());
         for (its, expected) in [
             (ArraySignature { indices: 1, homes: 1, ..cell() }, "other indices"),
-            (ArraySignature { homes: 1, ..cell() }, "its placement gives other ranks"),
-            (ArraySignature { chunks: 7, indices: 1, ..cell() }, "7 chunks there, 6 chunks on rank 0"),
-            (ArraySignature { syncs: false, ..cell() }, "without syncs there, in syncs on rank 0"),
-            (ArraySignature { at_syncs: true, ..cell() }, "moved at syncs only there, in syncs on rank 0"),
+            (ArraySignature { homes: 1, ..cell() }, "its placement returns other ranks"),
+            (ArraySignature { chunks: 7, indices: 1, ..cell() }, "7 chunks, but 6 chunks on rank 0"),
+            (ArraySignature { syncs: false, ..cell() }, "without syncs, but in syncs on rank 0"),
+            (ArraySignature { at_syncs: true, ..cell() }, "moved at syncs only, but in syncs on rank 0"),
             (
                 ArraySignature { message: "()".into(), ..cell() },
-                "messages of type `()` there, messages of type `Halo` on rank 0",
+                "messages of type `()`, but messages of type `Halo` on rank 0",
             ),
             (
                 ArraySignature { chunk, leader, ..cell() },
-                "chunks of type `Tile` there, chunks of type `Cell` on rank 0; beside array 0 there, beside none on rank 0",
+                "chunks of type `Tile`, but chunks of type `Cell` on rank 0; beside array 0, but beside none on rank 0",
             ),
             (
                 ArraySignature { placement: "RoundRobin".into(), homes: 3, ..cell() },
-                "placement RoundRobin there, placement Block on rank 0",
+                "placement RoundRobin, but placement Block on rank 0",
             ),
         ] {
             assert_eq!(differs(its), Some(format!("array 1 `Cell`: {expected}")));
         }
-        assert_eq!(difference(&[cell()], &[]).as_deref(), Some("1 array there, 0 arrays on rank 0"));
+        assert_eq!(difference(&[cell()], &[]).as_deref(), Some("1 array, but 0 arrays on rank 0"));
     }
 
     #[test]

@@ -239,7 +239,7 @@ impl RankCore {
     }
 
     /// The run restarts: takes the state of this rank from a checkpoint, with its chunks decoded, before any message
-    /// has come. Every rank gets all chunks that have `moved` from their home ranks. The worker restores the timers.
+    /// has come. `moved` lists the chunks away from their home ranks, on all ranks. The worker restores the timers.
     pub(crate) fn restore(&mut self, image: RankImage, moved: Vec<(ChunkId, Rank)>, out: &mut Commands) {
         for (chunk, rank) in moved {
             self.routing.location.moved(chunk, rank);

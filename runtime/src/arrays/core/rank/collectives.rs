@@ -183,9 +183,9 @@ impl RankCore {
         self.advance_reductions(array, sequence, added, out);
     }
 
-    /// The reason why a reduction fails, with the chunk that had contributed then.
+    /// The reason why a reduction fails, with the chunk whose contribution revealed the fault.
     fn seen_at(&self, chunk: ChunkId, why: &str) -> String {
-        format!("{why}; seen when {} contributed", self.describe(chunk))
+        format!("{why}; detected at the contribution of {}", self.describe(chunk))
     }
 
     /// A chunk's contribution is invalid: the run ends with the reason.

@@ -188,7 +188,7 @@ impl RankCore {
                 rank,
                 kept,
                 ms,
-                "messages that wait were at CARIBOU_MAIL_LIMIT for so long: twice as much may wait"
+                "waiting messages have filled CARIBOU_MAIL_LIMIT for this time: the limit of this rank is doubled"
             );
             out.now.push_back(Command::GrowLimit);
         }

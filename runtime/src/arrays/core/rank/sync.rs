@@ -1,5 +1,5 @@
-//! Drives syncs, windows and migrations on one rank: passes inputs to the state machines in [`sync`], and carries out
-//! their outputs.
+//! Drives syncs, balancing windows and migrations on one rank: passes inputs to the state machines in [`sync`], and
+//! carries out their outputs.
 //!
 //! [`sync`]: crate::arrays::core::sync
 
@@ -230,7 +230,7 @@ impl RankCore {
         };
         let is_balanced = self.sync.blocking && self.arrays.iter().any(|array| array.syncs());
         if !is_balanced {
-            let why = "the number of active ranks stays as it is: no chunk of this run is ever moved";
+            let why = "the number of active ranks stays as it is: no chunk of this run can move";
             let tells = !std::mem::replace(&mut self.sync.told_of_refusal, true);
             return out.later.extend(tells.then(|| Task::Warn(why.into())));
         }

@@ -19,7 +19,8 @@ use crate::ids::Rank;
 
 /// The epoch in which a message was sent: one bit of the number of route switches before.
 ///
-/// A whole word, since a word load that spans a byte just stored stalls (a store-forwarding failure).
+/// A whole word, because messages are copied word by word: a word load that spans a byte just stored stalls (a
+/// store-forwarding failure).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Epoch(u64);
 

@@ -1,9 +1,9 @@
 //! The location table of one rank: the current rank of each chunk. Workers look up the table for each message.
 //!
-//! Every rank receives every move, of a sync or a window. So a message always takes one hop and is never forwarded. The
-//! order of steps in the [migration](crate::arrays::core::sync::migration) protocol makes that safe. A message that
-//! reaches a rank before its chunk waits among the *pending messages*. A message to an index without a chunk waits
-//! there too, for the next chunk that is inserted under the index.
+//! Every rank receives every move, of a sync or a balancing window. So a message always takes one hop and is never
+//! forwarded. The order of steps in the [migration](crate::arrays::core::sync::migration) protocol makes that safe. A
+//! message that reaches a rank before its chunk waits among the *pending messages*. A message to an index without a
+//! chunk waits there too, for the next chunk that is inserted under the index.
 //!
 //! # What stays of a removed chunk
 //!

@@ -1,4 +1,5 @@
-//! Runs on rank 0: collects the reports to a sync or in a window, lets the balancer decide, and keeps the record.
+//! Runs on rank 0: collects the reports to a sync or in a balancing window, lets the balancer decide, and keeps the
+//! record.
 //!
 //! The [`Balancer`] visits every chunk of the run several times, so it runs outside the core. It leaves the core with
 //! the reports, in a [`DecisionRequest`], and comes back with the decision.
@@ -191,7 +192,8 @@ pub(crate) struct Coordinator {
     keeps_reports: bool,
     /// Number of members per array; None for arrays that do not sync.
     populations: Vec<Option<u64>>,
-    /// The leader of each array, the array itself if it has none. A leader's chunks and its followers' move together.
+    /// The leader of each array, the array itself if it has none; empty if no array has one. A leader's chunks and its
+    /// followers' move together.
     leaders: Vec<ArrayId>,
     next: SyncId,
     gathering: LiteMap<SyncId, PendingSync>,
@@ -342,15 +344,15 @@ impl Coordinator {
         let mut line = resize_line(self.active as usize, self.places.len(), before as usize);
         if moved > 0 {
             let (chunks, mb) = (counted(moved as usize, "chunk", "chunks"), moved_bytes as f64 / 1e6);
-            line += &format!(": {chunks} of {mb:.1} MB moved in {:.1} ms", migrate_ns as f64 / 1e6);
+            line += &format!(": {chunks} ({mb:.1} MB) moved in {:.1} ms", migrate_ns as f64 / 1e6);
         }
         if unasked > 0 {
             let chunks = counted(unasked as usize, "chunk", "chunks");
-            line += &format!("; {chunks} on the others leave when they have run");
+            line += &format!("; {chunks} on inactive ranks will move after running once");
         }
         if left > unasked {
             let chunks = counted((left - unasked) as usize, "chunk", "chunks");
-            line += &format!("; {chunks} on the others cannot move");
+            line += &format!("; {chunks} on inactive ranks cannot move");
         }
         Some((self.active, line))
     }
@@ -523,16 +525,21 @@ impl Coordinator {
             tracing::info!(
                 phase = self.next.0,
                 gain_us,
-                "scattered, as loads change in ways that are not predicted, or sent home, as that was no gain"
+                "chunks scattered because loads change unpredictably, or moved back because scattering gained nothing"
             );
         } else if took_ns.is_none() {
-            tracing::info!(phase = self.next.0, gain_us, needed_us, "not asked: no plan gains what it costs");
+            tracing::info!(
+                phase = self.next.0,
+                gain_us,
+                needed_us,
+                "not asked: no plan can gain more than it costs"
+            );
         } else if !accepted && refused > 0 {
             tracing::info!(
                 phase = self.next.0,
                 gain_us,
                 needed_us,
-                "proposed {refused} moves, not done: they gain too little"
+                "{refused} proposed moves not made: they would gain too little"
             );
         }
         self.balancer = Some(balancer);

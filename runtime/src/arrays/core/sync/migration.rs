@@ -70,7 +70,7 @@
 //!
 //! # Proof that a drained rank has all messages under the old routes
 //!
-//! 1. Rank 0 sends `ExpectedCounts` when it has the counts of all ranks. By then all have switched (to Draining).
+//! 1. Rank 0 sends `ExpectedCounts` only when it has the counts of all ranks. By then all have switched (to Draining).
 //! 2. No rank sends under the old routes any more, so the sum is the number of messages that were sent.
 //! 3. A message under the new routes may arrive before the sum, and even before the receiver has the `Decision`. The
 //!    epoch of the message keeps it out of the count.

@@ -1,5 +1,5 @@
-//! Stores the record of all syncs and windows of a run in bounded memory: sums over all, and as many single records as
-//! fit. Rank 0 reads the log for the trace, the monitor and the final report.
+//! Stores the record of all syncs and balancing windows of a run in bounded memory: sums over all, and as many single
+//! records as fit. Rank 0 reads the log for the trace, the monitor and the final report.
 //!
 //! When the log is full, every second record is dropped, so that the rest is spread evenly over the run. The newest
 //! records are kept as well, for a reader during the run. The reports of ranks to a sync are long. So only the newest

@@ -74,8 +74,9 @@ pub struct Addressee {
 
 impl fmt::Display for Undelivered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.messages == 1 { "" } else { "s" };
-        write!(f, "{} message{plural} reached nobody", self.messages)?;
+        let not_delivered =
+            if self.messages == 1 { "message was not delivered" } else { "messages were not delivered" };
+        write!(f, "{} {not_delivered}", self.messages)?;
         let mut separator = ": ";
         for addressee in &self.addressees {
             write!(f, "{separator}{addressee}")?;
@@ -200,7 +201,8 @@ mod tests {
         assert_eq!((all.messages, all.addressees.len(), all.addressees[3].messages), (1001, NAMED_MAX, 2));
         assert_eq!(
             all.to_string(),
-            "1001 messages reached nobody: 1 `m` to 0, which had removed itself; 1 `m` to 1, which had removed itself; \
+            "1001 messages were not delivered: 1 `m` to 0, which had removed itself; 1 `m` to 1, which had removed \
+             itself; \
              1 `m` to 2, which had removed itself; 2 `m` to 3, which had removed itself; 1 `m` to 4, which had removed \
              itself; 1 `m` to 5, which had removed itself; 1 `m` to 6, which had removed itself; 1 `m` to 7, which had \
              removed itself; and 992 more"

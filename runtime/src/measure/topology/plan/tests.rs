@@ -133,7 +133,7 @@ fn pinning_that_is_demanded_and_impossible_is_refused_with_the_figures() {
     let place = place("a", &machine(2, 1, 2), Some(2));
     let error = plan(&[place.clone(), place.clone()], Pin::On).expect_err("two vCPUs are too few");
     assert!(matches!(&error, Error::Config { setting, .. } if setting == "CARIBOU_PIN"));
-    assert!(error.to_string().contains("on host a 4 workers of 2 ranks do not fit on 2 vCPUs"), "{error}");
+    assert!(error.to_string().contains("on host a, 4 workers of 2 ranks do not fit on 2 vCPUs"), "{error}");
     assert!(plan(&[place], Pin::On).is_ok());
 }
 

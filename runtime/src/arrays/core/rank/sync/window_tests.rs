@@ -1,4 +1,4 @@
-//! Tests chunks that are removed or inserted between the report of their rank in a window and the decision.
+//! Tests chunks that are removed or inserted between the report of their rank in a balancing window and the decision.
 
 use lb_strategies::window_policy::WindowPolicy;
 
