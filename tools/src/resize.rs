@@ -167,10 +167,7 @@ mod tests {
     #[test]
     fn a_run_in_which_nothing_moves_is_not_resized() {
         let said = resized("none", &["1"]);
-        assert!(
-            said[0].as_ref().is_err_and(|why| why.contains("no chunk of this run can move")),
-            "{said:?}"
-        );
+        assert!(said[0].as_ref().is_err_and(|why| why.contains("no chunk of this run can move")), "{said:?}");
     }
 
     #[test]
