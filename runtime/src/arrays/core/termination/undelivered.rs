@@ -42,7 +42,7 @@ const NAMED_MAX: usize = 8;
 /// let undelivered = Undelivered { messages: 3, addressees: vec![addressee] };
 /// assert_eq!(
 ///     undelivered.to_string(),
-///     "3 messages reached nobody: 2 `Halo` to Tile[9], which does not exist; and 1 more"
+///     "3 messages were not delivered: 2 `Halo` to Tile[9], which does not exist; and 1 more"
 /// );
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
