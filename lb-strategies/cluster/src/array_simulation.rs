@@ -25,6 +25,7 @@
 //!
 //! [`RunPool`](super::RunPool) simulates pools. Both simulations share `execution`, events and messages, but not the
 //! event loop. In a pool, a machine per rank decides the next action; here the chunks do.
+
 mod event;
 mod history;
 mod placement;

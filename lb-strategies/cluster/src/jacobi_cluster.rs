@@ -5,8 +5,8 @@
 //! number of iterations, or the node of the serial program. Here the serial program runs on the slowest kind of node,
 //! and there are [`STEPS`] iterations. A message takes [`DELAY_S`], which is fitted to one number of the paper: the
 //! speedup of 12.38 with 6000 rows. All other numbers follow. The simulated speedups grow faster with the size than the
-//! paper's. By the paper's speedups, an iteration takes 84, 145 and 208 us with 4000, 6000 and 8000 rows: 31 us for each 1000 rows, as
-//! if eight bytes per row were sent at a fifth of 10 Gbit/s.
+//! paper's. By the paper's speedups, an iteration takes 84, 145 and 208 us with 4000, 6000 and 8000 rows: 31 us for
+//! each 1000 rows, as if eight bytes per row were sent at a fifth of 10 Gbit/s.
 
 use std::sync::Arc;
 

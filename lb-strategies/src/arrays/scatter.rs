@@ -1,9 +1,9 @@
 //! Places chunks once so that no rebalancing is needed, for loads that change faster than chunks can follow.
 //!
-//! Each of the last balancing windows is a *scenario*; chunks are not scattered at syncs. The placement must be balanced
-//! in all scenarios at once (list scheduling of vectors). Heaviest first, each chunk goes to the rank where the sum of
-//! squared completion times over all scenarios grows least. If any of these windows comes again, all ranks finish at
-//! about the same time.
+//! Each of the last balancing windows is a *scenario*. (Chunks are not scattered at syncs.) The placement must be
+//! balanced in all scenarios at once (list scheduling of vectors). Heaviest first, each chunk goes to the rank where
+//! the sum of squared completion times over all scenarios grows least. If any of these windows comes again, all ranks
+//! finish at about the same time.
 
 use super::loads::Loads;
 use super::metrics::completion_ns;

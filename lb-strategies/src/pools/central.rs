@@ -7,9 +7,8 @@
 //! ```
 //!
 //! At most one request per worker is in flight, and only when the worker has no iterations. So no prefetching hides the
-//! cost of a central queue.
-//! Workers of rank 0 reach the queue without messages. A granted range is executed in steps of `chunk` seconds to show
-//! progress, but no part of it is given back.
+//! cost of a central queue. Workers of rank 0 reach the queue without messages. A granted range is executed in steps of
+//! `chunk` seconds to show progress, but no part of it is given back.
 //!
 //! [`queue`] grants the next indices and detects the end, [`size`] computes the size of a grant, and [`workers`] has
 //! the states of the workers of a rank.

@@ -64,7 +64,7 @@ impl Fallback {
             Fallback::NotListed => (&NOT_LISTED, "/proc/stat does not list the vCPU of a worker"),
         };
         once.call_once(|| {
-            warn(&format!("{why}: the background load is read from schedstat instead of procstat"))
+            warn(&format!("{why}: the background load is read from schedstat instead of procstat"));
         });
     }
 }

@@ -322,6 +322,8 @@ fn a_chunk_that_sends_to_one_on_its_way_waits_until_that_one_has_landed() {
 
 /// Numbers that travel beside the bytes of their message.
 const LONG_BYTES: usize = 64 << 10;
+/// Messages with such numbers: 26 MB, many times the limit.
+const LONG_ITEMS: u64 = 400;
 
 /// The second of two sends the first what it has to wait with.
 #[derive(Serialize, Deserialize)]
@@ -347,7 +349,7 @@ impl Chunk for Long {
 
     fn receive(&mut self, item: LongItem, ctx: &mut Ctx<'_, Self>) {
         match item {
-            LongItem::Next { made: 100 } => {}
+            LongItem::Next { made: LONG_ITEMS } => {}
             LongItem::Next { made } => {
                 ctx.send(0, LongItem::Numbers(vec![7; LONG_BYTES]));
                 ctx.send(1, LongItem::Next { made: made + 1 });
@@ -355,7 +357,7 @@ impl Chunk for Long {
             LongItem::Numbers(_) => {
                 std::thread::sleep(Duration::from_millis(1));
                 self.come += 1;
-                if self.come == 100 {
+                if self.come == LONG_ITEMS {
                     ctx.exit();
                 }
             }
@@ -369,8 +371,9 @@ fn numbers_that_travel_beside_the_bytes_of_a_message_wait_like_those_in_it() {
         let config = Config::default().ranks(2).mail_limit(LIMIT).wire_always(wire);
         let report = run_array(config, 2, |_| Long { come: 0 });
         let waited = report.expect("all come").waiting_bytes_max;
-        let item = LONG_BYTES as u64 + BURST;
-        assert!((LIMIT..LIMIT / 4 * 5 + 4 * item).contains(&waited), "encoded: {wire}: {waited} bytes");
+        // A limit, a window, and some more on a loaded machine: a tenth of what is sent.
+        let bound = 2 * LIMIT + 8 * (LONG_BYTES as u64 + BURST);
+        assert!((LIMIT..bound).contains(&waited), "encoded: {wire}: {waited} bytes, of {bound}");
     }
 }
 

@@ -152,7 +152,7 @@ fn values_that_do_not_combine_end_the_run_with_their_type_and_tag() {
 fn values_of_ones_own_are_not_scanned() {
     let result = run_array_in_time("a scan", config(2), 6, |_| Party(Trouble::Scan));
     let Err(Error::HandlerPanicked { panic, .. }) = &result else { panic!("{result:?}") };
-    assert!(panic.contains("have no scan"), "{panic}");
+    assert!(panic.contains("a scan cannot use Reducer::Own"), "{panic}");
 }
 
 /// The fault in the last chunk's contribution to a reduction over a section.
@@ -692,7 +692,7 @@ impl Chunk for Syncer {
 #[test]
 fn a_strategy_that_fails_is_named_and_no_chunk_is_blamed() {
     for (mistake, what) in [
-        (Mistake::TooShort, "it assigned 3 chunks of 4"),
+        (Mistake::TooShort, "it assigned 3 chunks, expected 4"),
         (Mistake::NoSuchRank, "it assigned Syncer[1] of array 0 to rank 77, but there are 2 ranks"),
         (Mistake::Pinned, "it assigned Syncer[0] of array 0 to rank 1, but the chunk is not migratable"),
         (Mistake::Panic, "it panicked: no idea"),
@@ -724,7 +724,7 @@ fn a_strategy_of_ones_own_is_selected_by_name_and_listed() {
             Syncer(false)
         });
     let Err(Error::StrategyFailed { why, .. }) = &result else { panic!("{result:?}") };
-    assert!(why.contains("3 chunks of 4"), "{why}");
+    assert!(why.contains("3 chunks, expected 4"), "{why}");
     let said = |spec| offered().lb(spec).map(|_| ()).expect_err("it is no strategy").to_string();
     assert!(said("mina").contains("did you mean \"mine\"?"), "{}", said("mina"));
     assert!(said("mine,lenght=0").contains("did you mean \"length\"?"));

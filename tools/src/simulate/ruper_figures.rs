@@ -2,8 +2,8 @@
 //! These are read from its figures to 0.3 %.
 //!
 //! Only the forms of the curves can be compared. The paper's runs with and without balancing are from different hours.
-//! Both include the start and output of each rank (115 to 180 s in figure 7). The runs here have equal speeds, no
-//! start, no output.
+//! Both include the start and output of each rank (115 to 180 s in figure 7). The runs here have the same speeds with
+//! and without balancing, no start, no output.
 
 use std::io::Write;
 

@@ -23,7 +23,7 @@ use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, columns};
 use crate::Error;
 
-/// Score of an outlier. In a normal distribution 1 value in 1300 has this score.
+/// Score of an outlier. In a normal distribution 1 value in 1300 has at least this score.
 const STRANGE: f64 = 5.0;
 
 /// Fewest ranks that are compared: of two values, either may be the outlier.

@@ -5,7 +5,6 @@
 //! 3. A cell that has 27 answers adds them in the order of directions, so that the sum has the same bits in any order
 //!    of arrival. Then it completes its step and begins the next.
 //! 4. At regular steps a cell first sends its 26 neighbours the particles that moved there, and waits for theirs.
-//!    theirs.
 //!
 //! There is no barrier. The energies of a step are reduced to one cell, which logs them. Positions and forces carry no
 //! step number: a cell sends no positions before all answers to the last ones have come, and no pair answers before it

@@ -1,8 +1,9 @@
 //! Moves one particle, and verifies its position at the end.
 //!
 //! Charges of one unit sit at the corners of the cells: +1 in even columns, -1 in odd ones. A particle begins in the
-//! middle of a cell. The corners of this cell push it by 2(2k+1) to the right. One step later, in a column of the other
-//! sign, the corners brake it by as much. So it moves 2k+1 columns in each step, and m rows, which nothing changes.
+//! middle of a cell, with a charge by which the corners push it by 2(2k+1) to the right. One step later, in a column of
+//! the other sign, the corners brake it by as much. So it moves 2k+1 columns in each step, and m rows, which nothing
+//! changes.
 
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Cuts the grid into tiles: the cells of a tile, the tile of a cell, the neighbours of a tile.
 //!
-//! The grid is periodic, so every tile has eight neighbours. With few tiles several neighbours are one tile, or the
-//! tile.
+//! The grid is periodic, so every tile has eight neighbours. With few tiles, several neighbours may be the same tile,
+//! or the tile itself.
 
 use std::ops::Range;
 

@@ -14,8 +14,8 @@
 //! - **Relative tolerance with hysteresis.** Levels are relative to the least possible completion time: the fair time,
 //!   or that of the heaviest chunk if it is longer. Nothing moves until some rank is above 1 + `tolerance`. Then donors
 //!   give, and receivers take, until all are at 1 + `settle`. If chunks are too coarse, `settle` is doubled, up to
-//!   `tolerance`. If donors stopped at 1 + `tolerance`, every later phase (the time between two syncs) would be longer
-//!   by that part.
+//!   `tolerance`. If donors stopped at 1 + `tolerance`, every later phase (the time between two syncs, or a balancing
+//!   window) would be longer by that part.
 //! - **Index order within a band.** With nearly equal loads, measurement noise decides which chunk is the largest, and
 //!   blocks of chunks fall apart. So chunks within `band` of each other count as equal. Of these, a receiver with a
 //!   higher number than the donor gets the highest index, else the lowest. Blocks stay contiguous, which saves

@@ -1,7 +1,7 @@
 //! Keeps the indices that a rank holds, and decides when it claims more from rank 0.
 //!
-//! A rank claims ahead of need, so that its workers do not wait for the answer. It claims when its indices last for less
-//! than two round trips and two chunks. It does not claim far ahead, because no other rank can run claimed indices if it becomes
+//! A rank claims ahead of need, so that its workers do not wait for the answer: when its indices last for less than two
+//! round trips and two chunks. It does not claim far ahead, because no other rank can run claimed indices if it becomes
 //! slow. A claim lasts for a small part of the remaining time, so a rank that becomes slower by the inverse of this
 //! part ends in time.
 

@@ -29,7 +29,8 @@ pub(crate) const FACTORS: &str = "Efficiency: parallel = available vCPU (compute
 
 /// Fewest bins of the profile per phase.
 const BINS_IN_PHASE: u64 = 4;
-/// Fraction of a phase below which a worker showed no capacity there. Its capacity over the whole run counts instead.
+/// A worker that was not idle for less than this fraction of a phase showed no capacity there. Its capacity over the
+/// whole run counts instead.
 const SHOWN_MIN: f64 = 0.05;
 
 /// Bins as long as the average phase of the run, but not finer than its profile allows.

@@ -78,7 +78,7 @@ impl DetailWindows {
         self.all.iter().map(|stretch| stretch.slices.len()).sum()
     }
 
-    /// Number of messages with a send in the window.
+    /// Number of messages that were sent and handled in the same window.
     pub(super) fn messages(&self) -> usize {
         let sent =
             |stretch: &DetailWindow| stretch.slices.iter().filter(|slice| slice.sent.is_some()).count();
@@ -112,7 +112,7 @@ impl Names {
     }
 }
 
-/// First and last bin of a window, and the reason for its selection.
+/// First bin of a window, the bin after its last one, and the reason for its selection.
 struct Range {
     bins: (usize, usize),
     why: &'static str,
