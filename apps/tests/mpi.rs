@@ -7,6 +7,10 @@
 #[expect(dead_code, unreachable_pub, reason = "the system tests need more of it")]
 mod job;
 
+#[path = "../../tests/src/scratch.rs"]
+#[expect(unreachable_pub, reason = "the system tests have it as well")]
+mod scratch;
+
 #[expect(unreachable_pub, reason = "other tests have it as well")]
 mod resizer;
 

@@ -11,7 +11,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::{Scratch, scratch};
+use super::scratch::{Scratch, scratch};
 
 /// A job that takes longer hangs, unless it is given another limit.
 pub const JOB_TIMEOUT: Duration = Duration::from_secs(120);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use caribou::config::Period;
 use caribou::{Array, Chunk, Ctx, Error, Placement, Reducer, Report, Target, Values};
-use caribou_tests::{expected, simulated, whole_number};
+use caribou_tests::{simulated, whole_number};
 use serde::{Deserialize, Serialize};
 
 use super::seeds;
@@ -191,5 +191,5 @@ fn those_that_take_part_in_a_step_are_counted_and_no_others() {
 
 #[test]
 fn they_are_counted_in_windows_beside_chunks_that_move_at_syncs_only() {
-    assert!(check(Period::Every(Duration::from_micros(1))) >= expected(1, 200), "chunks move");
+    assert!(check(Period::Every(Duration::from_micros(1))) >= caribou_tests::expected(1, 200), "chunks move");
 }
