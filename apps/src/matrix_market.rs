@@ -86,7 +86,7 @@ impl<R: BufRead> Lines<R> {
         self.text.clear();
         self.line += 1;
         let read = self.input.by_ref().take(LINE_BYTES).read_until(b'\n', &mut self.text);
-        let bytes = read.map_err(|error| format!("cannot read on: {error}"))?;
+        let bytes = read.map_err(|error| format!("cannot read the rest: {error}"))?;
         if bytes as u64 == LINE_BYTES && !self.text.ends_with(b"\n") {
             return Err(format!(
                 "expected a line of less than {LINE_BYTES} bytes, found {}",

@@ -337,7 +337,7 @@ fn what_is_not_solved_is_told_with_all_that_is_known() {
     let output = start(JACOBI, &format!("--size 30 --dominance 2 --ranks 1 --neighbour 0:5000-6000 {files}"));
     let said = lines(&output.stdout);
     assert!(output.status.success(), "{:?}", lines(&output.stderr));
-    assert!(said.iter().any(|line| line.contains("did not come: no run reached step 5000")), "{said:?}");
+    assert!(said.iter().any(|line| line.contains("did not start: no run reached step 5000")), "{said:?}");
     assert!(!std::fs::read_to_string(plot).unwrap().contains("10000"));
     std::fs::remove_dir_all(folder).unwrap();
 }

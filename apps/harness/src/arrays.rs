@@ -46,13 +46,13 @@ impl Shape for Array {
 
     const SHAPE: lb::Shape = lb::Shape::Arrays;
     const ALONE: Option<&'static str> =
-        Some("With one rank there is nowhere to move work to: two vCPUs or --ranks 2 show balancing.");
+        Some("With one rank there is nothing to balance: two vCPUs or --ranks 2 show balancing.");
     const HELP: &'static [(&'static str, &'static str)] = &[
         ("lb", "The strategy and its parameters; `help` lists them [default: CARIBOU_LB, then refine]"),
         (
             "compare",
-            "Strategies to run one after the other and compare, as in none,refine,tolerance=0.1: what each saved of the \
-             first one's time, and at most",
+            "Strategies to run one after the other and compare, as in none,refine,tolerance=0.1: the part of the \
+             first one's time that each saved, and the most it could have saved",
         ),
         ("ranks", "Ranks [default: CARIBOU_RANKS, then one per vCPU; under mpirun each process is one]"),
         (

@@ -45,7 +45,7 @@ pub fn agree_to_print(launch: Launch) -> Result<(), Error> {
 /// [`Error::Runtime`] if another process was not disturbed as requested.
 pub fn agree_on_disturbances(launch: Launch, failed: Option<&Error>) -> Result<(), Error> {
     let Launch::Together { processes: processes @ 2.., .. } = launch else { return Ok(()) };
-    let how = failed.map_or("as it was asked to be".to_owned(), Error::to_string);
+    let how = failed.map_or("as requested".to_owned(), Error::to_string);
     meet(asked_for("a run")?.agree("how the run was disturbed", how), processes)
 }
 

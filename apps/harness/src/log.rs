@@ -12,7 +12,7 @@ pub(super) fn start() {
     let asked = std::env::var_os("RUST_LOG").unwrap_or_default();
     let levels = levels(&asked.to_string_lossy()).unwrap_or_else(|error| {
         // A closed error stream is no reason to stop.
-        drop(writeln!(stderr(), "RUST_LOG is none of info, caribou=debug and the like: {error}"));
+        drop(writeln!(stderr(), "RUST_LOG: expected a filter such as info or caribou=debug: {error}"));
         Targets::new().with_default(LevelFilter::WARN)
     });
     // Fails only if a logger is already installed.

@@ -26,12 +26,12 @@ pub(super) fn note<F: Facts>(runs: &[Run<F>], disturbances: &Disturbances) -> Op
         runs.iter().filter_map(|run| worst_rank(run, disturbances).map(|(rank, lost)| (run, rank, lost)));
     let (run, rank, lost) = worst.max_by(|one, other| one.2.total_cmp(&other.2))?;
     let beside = match disturbances.neighbours.iter().any(|spec| spec.rank == rank) {
-        true => " without our neighbour",
+        true => " while its neighbour was quiet",
         false => "",
     };
     let so = match runs.len() {
-        1 => "the time of this run does not compare with others",
-        _ => "the times of these runs do not compare",
+        1 => "the time of this run cannot be compared with others",
+        _ => "the times of these runs cannot be compared",
     };
     Some(format!(
         "`{}`: rank {rank} did not have its vCPU for {:.0} % of the time{beside}: {so}.",
@@ -93,10 +93,11 @@ mod tests {
         let quiet = table(&summary);
         assert!(!quiet.contains("did not have its vCPU"), "{quiet}");
         with_samples(&mut summary.runs[1], 0, vec![lost(10, 6, 0), lost(20, 5, 0)]);
-        let said = "`refine`: rank 0 did not have its vCPU for 55 % of the time: the times of these runs do not compare.\n";
+        let said = "`refine`: rank 0 did not have its vCPU for 55 % of the time: the times of these runs cannot be \
+            compared.\n";
         assert!(table(&summary).contains(said), "{}", table(&summary));
         let alone = Summary { runs: vec![summary.runs.remove(1)], ..summary };
-        assert!(table(&alone).contains(": the time of this run does not compare with others.\n"));
+        assert!(table(&alone).contains(": the time of this run cannot be compared with others.\n"));
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Shape for Superstep {
 
     const SHAPE: lb::Shape = lb::Shape::Supersteps;
     const ALONE: Option<&'static str> =
-        Some("With one rank of one worker there is nobody to divide with: --ranks 2 shows balancing.");
+        Some("With one rank of one worker there is nothing to balance: --ranks 2 shows balancing.");
     const HELP: &'static [(&'static str, &'static str)] = &[
         ("lb", "The policy and its parameters; `help` lists them [default: CARIBOU_LB, then des]"),
         ("compare", "Policies to run one after the other and compare, as in equal,load-factor,des"),
@@ -41,8 +41,8 @@ impl Shape for Superstep {
         ("workers", "Worker threads of each rank, a share each [default: CARIBOU_WORKERS, then 1]"),
         (
             "neighbour",
-            "A busy process on the vCPU of that rank's first worker, for the steps FROM to TO, asking for DUTY of that \
-             vCPU (0.5 or 50%), or as RANK:random:SEED: busy and quiet in turns, for 0.2 to 3 seconds each, at random by \
+            "Run a busy process on the vCPU of that rank's first worker, from step FROM to TO, using DUTY of that \
+             vCPU (0.5 or 50%); RANK:random:SEED: busy and quiet in turns, for 0.2 to 3 seconds each, at random by \
              seed; repeatable",
         ),
         ("plot", "Plot the time of each step"),

@@ -34,7 +34,7 @@ pub fn table<F: Facts>(summary: &Summary<F>) -> String {
     let ended = windows.last().map_or(0, |window| window.to);
     for spec in summary.settings.disturbances.neighbours.iter().filter(|spec| spec.from >= ended) {
         let (rank, from) = (spec.rank, spec.from);
-        let _ = writeln!(text, "The neighbour on rank {rank} did not come: no run reached {step} {from}.");
+        let _ = writeln!(text, "The neighbour on rank {rank} did not start: no run reached {step} {from}.");
     }
     quiet_neighbours(summary).for_each(|note| text += &note);
     if !windows.is_empty() {
@@ -63,7 +63,8 @@ fn quiet_neighbours<F: Facts>(summary: &Summary<F>) -> impl Iterator<Item = Stri
         let rank = spec.rank;
         (longest_s < quiet_s).then(|| {
             format!(
-                "No run took the {quiet_s:.1} s for which the neighbour on rank {rank} is quiet at first.\n"
+                "The neighbour on rank {rank} did not start: every run was shorter than the {quiet_s:.1} s for which \
+                 it is quiet at first.\n"
             )
         })
     };
@@ -74,9 +75,9 @@ fn quiet_neighbours<F: Facts>(summary: &Summary<F>) -> impl Iterator<Item = Stri
 fn words<F: Facts>(summary: &Summary<F>) -> String {
     let mut text = format!("{}.", F::WORDS);
     let [first, _, ..] = &summary.runs[..] else { return text };
-    let _ = write!(text, "\nsaved: of the time of `{}`", first.facts.lb());
+    let _ = write!(text, "\nsaved: part of the time of `{}`", first.facts.lb());
     if F::UNBALANCED.is_some() {
-        text += "; at most: the same had all work been spread at all times over the capacity measured in that run";
+        text += "; at most: the part saved if all work had always been divided by the capacity measured in that run";
     }
     text + "."
 }
@@ -147,9 +148,9 @@ fn gained<F: Facts>(run: &Run<F>) -> String {
     let text = format!("{} % {change}", decimal(100.0 * gain.abs(), 1));
     let Some(most) = run.worth_gaining().map(|most| decimal(100.0 * most, 1)) else { return text };
     match run.gain_share {
-        None => format!("{text}, where at most {most} % could be saved by the capacity measured meanwhile"),
+        None => format!("{text}; the capacity measured in that run allowed at most {most} % less"),
         Some(share) => format!(
-            "{text}, of at most {most} % by the capacity measured meanwhile ({:.0} % of it)",
+            "{text}; the capacity measured in that run allowed at most {most} % less ({:.0} % of it reached)",
             100.0 * share
         ),
     }
@@ -168,7 +169,7 @@ fn best<F: Facts>(runs: &[Run<F>]) -> String {
     let longer = |run: &Run<F>| decimal(100.0 * (run.total_s / best.total_s - 1.0), 1);
     let _ = write!(
         text,
-        ". The others took {} to {} % longer than it.",
+        ". The others took {} to {} % longer.",
         longer(ordered[1]),
         longer(ordered[ordered.len() - 1])
     );
@@ -177,7 +178,7 @@ fn best<F: Facts>(runs: &[Run<F>]) -> String {
 
 /// The beginning of a sentence on runs that we do not disturb; disturbances by others are unknown here.
 fn undisturbed(quota: Option<f64>) -> String {
-    quota.map_or("Without a neighbour of ours".to_owned(), |vcpus| {
+    quota.map_or("Without an artificial neighbour".to_owned(), |vcpus| {
         format!("Under a quota of {vcpus:.2} vCPUs")
     })
 }
@@ -203,7 +204,7 @@ mod tests {
         assert!(lines[4].starts_with("none    0.240 s  6.00 ms  12.00 ms"), "{text}");
         assert!(lines[5].ends_with("1 sync  13.3 %   16.7 %"), "{text}");
         assert!(lines[6].starts_with("imbalance: ") && lines[6].contains("; settled after: "), "{text}");
-        assert!(lines[7].starts_with("saved: of the time of `none`; at most: "), "{text}");
+        assert!(lines[7].starts_with("saved: part of the time of `none`; at most: "), "{text}");
     }
 
     #[test]
@@ -212,7 +213,8 @@ mod tests {
         let text = table(&summary);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1], "iterations 0-30: neighbour on rank 1 at random, seed 7", "{text}");
-        let note = "No run took the 1.3 s for which the neighbour on rank 1 is quiet at first.";
+        let note = "The neighbour on rank 1 did not start: every run was shorter than the 1.3 s for which it is quiet \
+            at first.";
         assert_eq!(lines[2], note, "{text}");
         assert!(
             sentence(&summary).starts_with("With the neighbour on rank 1 at random, seed 7, `none` took ")
@@ -229,7 +231,7 @@ mod tests {
         let mut summary = sample("none", &["1:10-20"]);
         let run = &mut summary.runs[1];
         (run.gain, run.gain_share) = (Some(-0.01), None);
-        let said = ": 1.0 % more, where at most 16.7 % could be saved by the capacity measured meanwhile.";
+        let said = ": 1.0 % more; the capacity measured in that run allowed at most 16.7 % less.";
         assert!(sentence(&summary).ends_with(said), "{}", sentence(&summary));
         assert!(table(&summary).contains("-1.0 %   16.7 %\n"), "{}", table(&summary));
     }
@@ -248,7 +250,7 @@ mod tests {
         assert_eq!(
             sentence(&sample("none", &["1:10-20"])),
             "With the neighbour on rank 1 (iterations 10 to 20), `none` took 0.24 s and `refine` 0.21 s: \
-             13.3 % less, of at most 16.7 % by the capacity measured meanwhile (80 % of it)."
+             13.3 % less; the capacity measured in that run allowed at most 16.7 % less (80 % of it reached)."
         );
     }
 
@@ -270,16 +272,14 @@ mod tests {
         summary.runs.push(worse.clone());
         assert_eq!(
             sentence(&summary),
-            "With the neighbour on rank 1 (iterations 10 to 20), the best of 3 is `refine` with 0.21 s: \
-             compared with `none` 13.3 % less, of at most 16.7 % by the capacity measured meanwhile (80 % of it). \
-             The others took 15.4 to 25.0 % longer than it."
+            "With the neighbour on rank 1 (iterations 10 to 20), the best of 3 is `refine` with 0.21 s: compared with \
+             `none` 13.3 % less; the capacity measured in that run allowed at most 16.7 % less (80 % of it reached). \
+             The others took 15.4 to 25.0 % longer."
         );
         summary.runs[1] = worse;
         let text = sentence(&summary);
         assert!(
-            text.ends_with(
-                "the best of 3 is `none` with 0.24 s. The others took 8.3 to 8.3 % longer than it."
-            ),
+            text.ends_with("the best of 3 is `none` with 0.24 s. The others took 8.3 to 8.3 % longer."),
             "{text}"
         );
     }
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn a_quiet_comparison_promises_no_gain() {
         let text = sentence(&sample("none", &[]));
-        assert!(text.starts_with("Without a neighbour of ours") && !text.contains("at most"), "{text}");
+        assert!(text.starts_with("Without an artificial neighbour") && !text.contains("at most"), "{text}");
     }
 
     #[test]

@@ -35,10 +35,10 @@ const AFTER_HELP: &str = "\
 Options win over CARIBOU_* variables, which win over the defaults.
 Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
 
-The table: imbalance is the slowest rank's completion time over what it would be with all work divided by the measured
-capacities, the median of the syncs while something disturbs the run; settled after, the syncs from the first disturbance until iterations were
-as short as they stayed; saved, the part of the first run's time; at most, the same had all work been spread at all times
-over the capacity that the run measured.
+The table: imbalance is the completion time of the slowest rank over the time with all work divided by the measured
+capacities, the median of the syncs while something disturbs the run. Settled after is the number of syncs from the first
+disturbance until iterations were as short as they then stayed. Saved is the part of the first run's time that a run
+saved; at most, the part that it would have saved if all work had always been divided by the measured capacities.
 
 The shape of the paper's experiment (figure 3; there 8192 cells on 32 vCPUs, here 4096 on two):
   stencil2d --grid 4096 --chunk 256 --iterations 500 --period 20 --neighbour 1:100-300 --compare none,refine --plot fig3.svg";

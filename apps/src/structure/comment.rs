@@ -66,7 +66,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Comment, &'static str> {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     if matches!(words.len(), 3 | 6 | 9) && words.iter().all(|word| parse_decimal(word).is_some()) {
         notes.push(
-            "the comment is numbers, which are not read as a box; Lattice=\"...\" names one".to_owned(),
+            "the comment has numbers, which are not read as a box; Lattice=\"...\" gives one".to_owned(),
         );
     }
     Ok(Comment { sides, columns, notes })

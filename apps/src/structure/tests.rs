@@ -214,7 +214,7 @@ fn what_an_xyz_file_has_and_is_not_used_is_told() {
     let columns = "atoms with columns after the coordinates, which no Properties name and which are not read: 1, the first in line 4";
     assert_eq!(notes(ARGON), columns);
     assert!(notes("1\nLattice='9 9 9' pbc='T T F'\nC 0 0 0\n").starts_with("line 2: pbc names an axis"));
-    assert!(notes("1\n20 20 20 90 90 90\nC 0 0 0\n").starts_with("line 2: the comment is numbers"));
+    assert!(notes("1\n20 20 20 90 90 90\nC 0 0 0\n").starts_with("line 2: the comment has numbers"));
 }
 
 #[test]

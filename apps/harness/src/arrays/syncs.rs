@@ -132,9 +132,10 @@ impl Facts for Syncs {
     const STEP: &'static str = "iteration";
     const UNBALANCED: Option<&'static str> = Some("none");
     const HEADINGS: &'static [&'static str] = &["imbalance", "moves", "settled after"];
-    const WORDS: &'static str = "imbalance: time of the slowest rank over that with all work divided by the measured \
-        capacities, median of the syncs while disturbed; settled after: syncs from the first disturbance until iterations \
-        were as short as they stayed; where chunks are balanced while they run, a sync is a window that was decided";
+    const WORDS: &'static str = "imbalance: time of the slowest rank over the time with all work divided by the \
+        measured capacities, median of the syncs while disturbed; settled after: syncs from the first disturbance \
+        until iterations were as short as they then stayed; without syncs, a balancing window with a decision counts \
+        as a sync";
 
     fn cells(&self) -> Vec<String> {
         vec![

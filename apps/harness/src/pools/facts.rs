@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(words, expected, "{text}");
         assert!(lines[4].starts_with("leases") && lines[4].ends_with("50.0 %"), "{text}");
         assert!(lines[5].starts_with("never idle: "), "{text}");
-        assert_eq!(lines[6], "saved: of the time of `static`.");
+        assert_eq!(lines[6], "saved: part of the time of `static`.");
         assert_eq!(lines[7], "`static`: equal shares");
     }
 

@@ -60,9 +60,9 @@ impl Facts for SuperstepFacts {
     const STEP: &'static str = "step";
     const UNBALANCED: Option<&'static str> = Some("equal");
     const HEADINGS: &'static [&'static str] = &["imbalance", "divisions", "moved", "dropped"];
-    const WORDS: &'static str = "imbalance: time in which the slowest worker of each step computed, over that of the average \
-        worker; divisions: after the first; moved: units that got another worker; dropped: jobs that another worker had \
-        finished first";
+    const WORDS: &'static str = "imbalance: computing time of the slowest worker of each step over that of the \
+        average worker; divisions: number after the first; moved: units that changed worker; dropped: jobs that \
+        another worker finished first";
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -92,7 +92,7 @@ impl Facts for SuperstepFacts {
             Some(excess) if excess < 1.0 => format!("{:.1} % longer than", 100.0 * excess),
             Some(excess) => format!("{:.1} times as long as", 1.0 + excess),
         };
-        format!("{longer} if everybody had always computed")
+        format!("{longer} if all workers had always computed")
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(facts.cells(), ["1.50", "1", "3", "3"]);
         assert_eq!(
             (facts.bound_ns, facts.words().as_str()),
-            (Some(80), "50.0 % longer than if everybody had always computed")
+            (Some(80), "50.0 % longer than if all workers had always computed")
         );
         let nothing = SuperstepFacts::new(SuperstepReport::default(), &Times::default());
         assert_eq!((nothing.imbalance, nothing.bound_s()), (None, None));

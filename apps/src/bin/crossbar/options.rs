@@ -50,7 +50,7 @@ pub(crate) struct Options {
 
 const AFTER_HELP: &str = "\
 Options win over CARIBOU_* variables, which win over the defaults.
-Errors are read from how much the simulations of a point differ. Results depend on the seed, not on where they are computed.
+Standard errors are estimated from the simulations of a point. Results depend on the seed, not on ranks and workers.
 Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
 
 The paper's workload:

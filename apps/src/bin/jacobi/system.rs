@@ -69,7 +69,7 @@ impl System {
         if let Some(row) = right.iter().position(|value| !value.is_finite()) {
             let row = row + 1;
             return fault(format!(
-                "the right-hand side of row {row} is beyond the numbers that a double can say; scale the system"
+                "the right-hand side of row {row} is too large for a double; scale the system"
             ));
         }
         Ok(Self::Read { matrix, rhs: right })

@@ -61,9 +61,9 @@ Options win over CARIBOU_* variables, which win over the defaults.
 Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
 
 The box is periodic. XYZ may name it in its second line, as in Lattice=\"20 0 0 0 20 0 0 0 20\", beside the columns of its
-lines, as in Properties=species:S:1:pos:R:3; PDB in its CRYST1 record. Otherwise it leaves a cut-off of room around all
-particles. Of a molecule only the places of its atoms count: velocities are drawn at --temperature, and all masses are 1.
-A file that cannot be read whole is refused with its line, or a line on standard error says what is left out: other
+lines, as in Properties=species:S:1:pos:R:3; PDB in its CRYST1 record. Without it the box ends one cut-off beyond the
+particles. Of a molecule only the positions of atoms are read: velocities are drawn at --temperature, all masses are 1.
+A file with an error is refused with the line of the error. A line on standard error lists what is not read: other
 frames or models, further positions of one atom, columns and keys that are not read.
 
 As many particles within the cut-off as in the benchmark ApoA1 of NAMD (92 224 atoms, 12 angstrom):

@@ -106,8 +106,8 @@ impl Rules {
         let most = Energy::MOST / self.grid.count() as f64;
         match [kinetic, potential].into_iter().find(|energy| energy.is_nan() || energy.abs() > most) {
             Some(energy) => Err(format!(
-                "a cell has an energy of {energy:.1e}, and {most:.1e} is the most that is counted: some particles begin too \
-                 close to each other, or are too fast"
+                "a cell has an energy of {energy:.1e}, and {most:.1e} is the largest that can be summed: some \
+                 particles begin too close to each other, or are too fast"
             )),
             None => Ok(Energy::new(kinetic, potential)),
         }
@@ -270,7 +270,7 @@ pub(crate) mod tests {
             let refused = rules.energy(kinetic, potential).unwrap_err();
             assert!(
                 refused.starts_with("a cell has an energy of ")
-                    && refused.contains(" is the most that is counted"),
+                    && refused.contains(" is the largest that can be summed"),
                 "{refused}"
             );
         }

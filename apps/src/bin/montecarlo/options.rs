@@ -45,10 +45,10 @@ pub(crate) struct Options {
 const AFTER_HELP: &str = "\
 Options win over CARIBOU_* variables, which win over the defaults.
 Matter absorbs by the photoelectric effect and scatters by Compton's; a grey slab does both at all energies alike.
-Every estimate stands with its standard error. Results depend on the seed and the slabs, not on where they are computed.
+Every estimate has its standard error. Results depend on the seed and the slabs, not on ranks and workers.
 Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
 
-Grey slabs that theory knows: a pure absorber, and a half-space of isotropic scattering
+Grey slabs with a result known from theory: a pure absorber, and a half-space of isotropic scattering
   montecarlo --slab grey,absorption=1,scattering=0:0.5 --slab grey,absorption=3,scattering=0:0.5
   montecarlo --slab grey,absorption=0.1,scattering=0.9:100
 Histories of very unequal cost

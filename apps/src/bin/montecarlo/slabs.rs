@@ -27,7 +27,7 @@ impl SlabSpec {
         };
         let thickness_cm = thickness.parse().ok().filter(|cm| *cm > 0.0 && *cm <= DEPTH_MAX_CM);
         let thickness_cm = thickness_cm.ok_or_else(|| {
-            format!("`{thickness}` is no thickness: expected centimetres, up to {DEPTH_MAX_CM}")
+            format!("`{thickness}` is not a thickness, expected centimetres up to {DEPTH_MAX_CM}")
         })?;
         Ok(Self { medium: medium(material)?, thickness_cm })
     }
@@ -160,9 +160,9 @@ mod tests {
     fn an_impossible_slab_is_refused_in_words() {
         for (text, words) in [
             ("water", "MATERIAL:CM"),
-            ("water:0", "no thickness"),
-            ("water:nan", "no thickness"),
-            ("water:1e5", "no thickness"),
+            ("water:0", "not a thickness"),
+            ("water:nan", "not a thickness"),
+            ("water:1e5", "not a thickness"),
             ("butter:1", "water, aluminium, iron, lead, grey"),
             ("water,absorption=1:1", "no settings"),
             ("grey,absorption=0:1", "above 0"),

@@ -126,7 +126,7 @@ impl Options {
         }
         if !distribution.fits(grid) {
             return Err(Error::Usage(format!(
-                "--distribution {distribution} is not all in a grid of {grid} cells a side, whose last is {}",
+                "--distribution {distribution} does not fit in a grid of {grid} cells a side, whose last is {}",
                 grid - 1
             )));
         }

@@ -55,7 +55,7 @@ impl Verification {
         }
         if *id_sum != self.id_sum_expected() {
             return Some(format!(
-                "the IDs add up to {id_sum} instead of {}: some particle is there twice, and some not at all",
+                "the IDs add up to {id_sum} instead of {}: a particle is there twice, or missing",
                 self.id_sum_expected()
             ));
         }

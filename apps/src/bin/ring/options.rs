@@ -48,8 +48,8 @@ pub(crate) struct Options {
 }
 
 const AFTER_HELP: &str = "\
-The clock starts when every chunk has started and stops when the last token has made its last hop. Measuring and the
-profile share one clock reading a message: only with both of them off there is none.
+The clock starts when every chunk has started and stops when the last token has made its last hop. Measuring and the \
+profile share one clock reading per message, which is saved only with both off.
 
 One message at a time:  ring --chunks 16 --tokens 1
 From rank to rank:      ring --chunks 2 --ranks 2 --placement round-robin

@@ -21,7 +21,7 @@ const AFTER_HELP: &str = "\
 Options win over CARIBOU_* variables, which win over the defaults.
 Exit code: 0 done, 1 not solved, a run failed or its result is wrong, 2 bad options.
 
-With --check the result is also told against the solution of the equation.
+With --check the program also prints the largest difference from the solution of the equation.
 
 Beside a busy neighbour, under three policies:
   sor --ranks 2 --neighbour 1 --compare equal,load-factor,des";

@@ -102,7 +102,10 @@ impl Graph {
         }
         if pattern == Pattern::Spread && radix > 0 && self.period() > width.div_ceil(radix) {
             let most = width.div_ceil(radix);
-            return Err(format!("-period {}: expected {most} at most for so many points", self.period()));
+            return Err(format!(
+                "-period {}: expected {most} at most for this number of points",
+                self.period()
+            ));
         }
         self.kernel.check()
     }

@@ -73,7 +73,7 @@ pub(crate) struct Options {
 const AFTER_HELP: &str = "\
 Options of the graph may have one dash, as in Task Bench: task_bench -steps 1000 -type stencil_1d. Those of our own go
 before the first -and. Its -field and -nodes are accepted and change nothing; compute_dgemm, memory_daxpy and io_bound
-are not there.
+are not supported.
 
 Every input of every task is checked. The result is in the lines that the scripts of Task Bench read.
 Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
@@ -86,8 +86,9 @@ The smallest grain:           task_bench -type stencil_1d -steps 1000 -width 2 -
 What balancing adds to it:    task_bench -type stencil_1d -steps 1000 -width 32 -kernel compute_bound --metg \\
                               --compare none,refine,eighth
 
-With --metg -iter is where to begin (65536 if none is given). A task's grain is the time, times all workers, over the
-tasks. `eighth` is a strategy of this program: at every sync it moves every eighth point, for nothing.";
+With --metg, -iter is the first number of iterations (65536 if not given). The grain of a task is the time of the run,
+times the workers, over the number of tasks. `eighth` is a strategy of this program, which shows what moves cost: at
+every sync it moves every eighth point.";
 
 /// The options of a graph.
 #[derive(Clone, Debug, clap::Args)]

@@ -35,10 +35,10 @@ const AFTER_HELP: &str = "\
 Options win over CARIBOU_* variables, which win over the defaults.
 Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
 
-The energy of the waves is the same at all times, but for rounding; it is told with how much of it a run changed.
-What the table says is told by stencil2d --help.
+The energy of the waves stays the same but for rounding; the program prints it, and the part by which it changed.
+`stencil2d --help` explains the table.
 
-Where a ring of waves has come to:  wave2d --grid 1000 --pulses 3 --iterations 700 --picture waves.svg
+How far a ring of waves has come:  wave2d --grid 1000 --pulses 3 --iterations 700 --picture waves.svg
 The refinement paper's size, on as many vCPUs as you have:
   wave2d --grid 12288 --chunk 256 --iterations 500 --period 20 --neighbour 1:50-500 --compare none,refine";
 
