@@ -37,9 +37,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["chunks", "ranks", "workload", "seed"])]
     snapshot: Option<PathBuf>,
     /// A run recorded with CARIBOU_TRACE and CARIBOU_LB_REPORTS=on: decides each of its syncs again, from the placement
-    /// that the run had at it: moves decided here are not carried over to the next sync. The gain expected is what
-    /// moves are held against their cost by, for a phase as long as those before on average; `caribou trace lb` has the
-    /// predicted saving of the phase that came.
+    /// that the run had at it: moves decided here are not carried over to the next sync. The expected gain, which is
+    /// compared with the cost of the moves, is for a phase of average length so far; `caribou trace lb` has the
+    /// predicted saving of the phase that followed.
     #[arg(
         long,
         value_name = "TRACE",

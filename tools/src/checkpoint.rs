@@ -16,7 +16,7 @@ use crate::Error;
 pub(crate) enum Command {
     /// List the complete checkpoints of a directory, newest first.
     List(Directory),
-    /// Tell of what program a checkpoint is, and the ranks or workers that wrote it.
+    /// Print the program of a checkpoint, and the ranks or workers that wrote it.
     Inspect(Directory),
     /// Read checkpoints, and compare lengths and checksums; exit code 1 if one is damaged.
     Verify(Directory),
@@ -39,7 +39,7 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Error> {
         Command::List(_) => {
             write!(out, "{}", table(&all))?;
             if is_unfinished(dir) {
-                writeln!(out, "The run has no result yet: it goes on, or has ended early.")?;
+                writeln!(out, "The run has no result yet: it is still running, or ended early.")?;
             }
         }
         Command::Inspect(_) => inspect(&all[0], out)?,

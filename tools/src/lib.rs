@@ -53,9 +53,9 @@ struct Options {
 enum Command {
     /// List the strategies and their parameters.
     Strategies,
-    /// Run strategies on one snapshot and compare what they make of it.
+    /// Run strategies on one snapshot and compare their placements.
     Balance(balance::Options),
-    /// Run programs on a cluster in virtual time, and compare what policies make of it.
+    /// Simulate programs on a cluster in virtual time, and compare policies.
     Simulate(simulate::Options),
     /// See what happened in a run that was recorded with CARIBOU_TRACE.
     #[command(subcommand)]
@@ -127,7 +127,7 @@ enum Error {
     #[error("{0}")]
     Unfinished(String),
     /// Do not rely on this trace: the command has printed its faults.
-    #[error("{}: {wrong} {} wrong with it", trace.display(), if *wrong == 1 { "thing is" } else { "things are" })]
+    #[error("{}: not sound, {wrong} {}", trace.display(), if *wrong == 1 { "fault" } else { "faults" })]
     Unsound {
         /// The trace named.
         trace: std::path::PathBuf,

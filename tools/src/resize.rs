@@ -22,8 +22,8 @@ pub(crate) struct Options {
     /// The number of ranks that are to be active, from 1 to all
     #[arg(value_name = "N", value_parser = ranks)]
     ranks: u32,
-    /// Seconds to wait until the program listens and it is done (at syncs at the next one); exit code 1 if it is not; 0 to leave
-    /// at once
+    /// Seconds to wait for the program and the change (with syncs, made at the next one); exit code 1 if it is not
+    /// made; 0: do not wait
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     wait: Duration,
 }
@@ -46,7 +46,9 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let ranks = plural(options.ranks, "rank");
     match wait_for(source, options, questions).map_err(unreachable)? {
         Outcome::Done => writeln!(out, "{ranks} active")?,
-        Outcome::Elsewhere => writeln!(out, "asked for {ranks}: the process of rank 0 says when it is done")?,
+        Outcome::Elsewhere => {
+            writeln!(out, "asked for {ranks}: the process of rank 0 reports when it is done")?;
+        }
         Outcome::Ended => writeln!(out, "asked for {ranks}, and the program has ended")?,
         Outcome::Waits => {
             let address = &options.address;

@@ -99,14 +99,14 @@ fn chunk_contradiction(snapshot: &Snapshot) -> Option<String> {
         if let Some(first) = ids.insert(chunk.id, position) {
             let ChunkId { array, key } = chunk.id;
             return Some(format!(
-                "chunks[{position}]: array {array}, key {key} as chunks[{first}], expected each chunk once"
+                "chunks[{position}]: array {array}, key {key} are those of chunks[{first}], expected each chunk once"
             ));
         }
         ticks = match ticks.checked_add(chunk.ticks).filter(|&ticks| ticks <= TICKS_MAX) {
             Some(ticks) => ticks,
             None => {
                 return Some(format!(
-                    "chunks[{position}]: with it the ticks of all are more than {TICKS_MAX}"
+                    "chunks[{position}]: the ticks of the chunks up to here exceed {TICKS_MAX}"
                 ));
             }
         };

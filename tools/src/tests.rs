@@ -239,12 +239,12 @@ fn a_damaged_file_is_named_with_the_place_of_the_damage() {
         (
             "twice",
             whole.replacen("\"key\":1", "\"key\":0", 1).into_bytes(),
-            "FILE: chunks[1]: array 0, key 0 as chunks[0], expected each chunk once",
+            "FILE: chunks[1]: array 0, key 0 are those of chunks[0], expected each chunk once",
         ),
         (
             "too-much",
             whole.replacen("\"ticks\":", "\"ticks\":1844674407370", 1).into_bytes(),
-            "FILE: chunks[0]: with it the ticks of all are more than 4611686018427387904",
+            "FILE: chunks[0]: the ticks of the chunks up to here exceed 4611686018427387904",
         ),
         ("nan", whole.replacen("\"speed\":1.0", "\"speed\":NaN", 1).into_bytes(), "expected value at line 1"),
         (

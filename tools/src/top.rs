@@ -35,10 +35,10 @@ pub(crate) struct Options {
     /// The value of CARIBOU_MONITOR; processes of one job have ports in a row: HOST:PORT-PORT
     #[arg(value_name = "HOST:PORT", default_value = "127.0.0.1:9977")]
     addresses: Vec<String>,
-    /// Seconds between two questions
+    /// Seconds between two updates
     #[arg(long, value_name = "S", default_value = "0.5", value_parser = seconds)]
     interval: Duration,
-    /// Print how the run has been doing since it began, and leave; also if standard output is no terminal
+    /// Print the figures since the run began, and exit; the default if standard output is not a terminal
     #[arg(long)]
     once: bool,
     /// The same as one JSON object; times in ns, shares as fractions

@@ -131,7 +131,9 @@ fn prediction(name: &str) -> Result<Prediction, Error> {
 /// The strategy of the run. Refuses a strategy that the program brought itself.
 fn own(spec: &str) -> Result<Vec<Named>, Error> {
     strategies(&[spec.to_owned()]).or_else(|_| {
-        refused(format!("the run was balanced by {spec:?}, which is not known here: name one with --lb"))
+        refused(format!(
+            "the run used strategy {spec:?}, which this command does not have: name one with --lb"
+        ))
     })
 }
 
@@ -142,7 +144,7 @@ fn refused<T>(why: impl std::fmt::Display) -> Result<T, Error> {
 /// Returns the reports of all syncs. Refuses a trace with a gap, because each decision depends on those before it.
 fn reports(trace: &Trace) -> Result<Vec<Reported<'_>>, Error> {
     if trace.run.shape != Shape::Arrays {
-        return refused(format!("it is of {}, which has no syncs", trace.run.shape.program()));
+        return refused(format!("the run is of {}, which has no syncs", trace.run.shape.program()));
     }
     let mut syncs: Vec<&SyncReport> = trace.syncs.iter().collect();
     syncs.sort_by_key(|sync| sync.sync);
@@ -150,18 +152,18 @@ fn reports(trace: &Trace) -> Result<Vec<Reported<'_>>, Error> {
         return refused(why_none(trace));
     }
     if let Some((missing, _)) = (0..).zip(&syncs).find(|(number, sync)| *number != sync.sync) {
-        return refused(format!("sync {missing} is not in it, and what was decided later depends on that"));
+        return refused(format!("sync {missing} is missing in the trace, and later decisions depend on it"));
     }
     let reports: Vec<&PhaseReport> = syncs.iter().filter_map(|sync| sync.reported.as_deref()).collect();
     if reports.is_empty() {
         return refused(
-            "it does not say what ranks reported to syncs: record the run with CARIBOU_LB_REPORTS=on",
+            "the trace has no reports of ranks to syncs: record the run with CARIBOU_LB_REPORTS=on",
         );
     }
     if let Some(without) = syncs.iter().find(|sync| sync.reported.is_none()) {
         let sync = without.sync;
         return refused(format!(
-            "what ranks reported to sync {sync} is not in it: it was too long to be recorded"
+            "the reports of ranks to sync {sync} are missing in the trace: they were too long to be recorded"
         ));
     }
     match contradiction(&reports) {

@@ -177,14 +177,14 @@ fn a_trace_that_cannot_be_decided_again_is_refused_with_the_reason() {
         ),
         ("refine", |report| report.chunks[0].wish = Some(Rank(7)), "sync 1: a chunk is to go to rank 7"),
         ("refine", |report| report.ranks.truncate(1), "sync 1 has reports of 1 ranks, expected 2"),
-        ("my-own", |_| (), "balanced by \"my-own\", which is not known here: name one with --lb"),
+        ("my-own", |_| (), "used strategy \"my-own\", which this command does not have: name one with --lb"),
     ] {
         let change =
             |syncs: &mut [SyncReport]| edit(Arc::make_mut(syncs[1].reported.as_mut().expect("kept")));
         refused(caribou(&["balance", "--trace", edited(&dir, lb, change).text()]), expected);
     }
     let edited = edited(&dir, "refine", |syncs| syncs[2].reported = None);
-    let expected = "what ranks reported to sync 2 is not in it";
+    let expected = "the reports of ranks to sync 2 are missing in the trace";
     refused(caribou(&["balance", "--trace", edited.text()]), expected);
 }
 

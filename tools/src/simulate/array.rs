@@ -34,7 +34,7 @@ const LOOKED_AT_MOST: f64 = 1e10;
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Options {
-    /// Scenarios with names, or `all`; --list says which there are. Without one, the array described below.
+    /// Named scenarios, or `all`; --list lists them. Without one, the array described below.
     #[arg(long, value_name = "NAME[,NAME..]|all", value_delimiter = ',', conflicts_with_all = ["array", "cluster"])]
     scenario: Vec<String>,
     /// List scenarios and strategies.
@@ -57,7 +57,7 @@ pub(super) struct Options {
 /// An array.
 #[derive(clap::Args)]
 #[group(id = "array", multiple = true)]
-#[command(next_help_heading = "An array described")]
+#[command(next_help_heading = "Array")]
 struct ArrayOptions {
     /// Chunks; if not given 16 for each worker.
     #[arg(long, value_parser = presentation::count_parser(1..=1_000_000u32))]
@@ -95,8 +95,8 @@ struct ArrayOptions {
 }
 
 const AFTER_HELP: &str = "\
-Excess is how much longer a run takes than the best placement would if chunks could be divided and never waited for each
-other; saved is what part of the time of `none` a strategy saves. The ideal saves as much as can be saved: at most.
+Excess is how much longer a run takes than with the best placement, if chunks could be divided and never waited for each
+other. Saved is the part of the time of `none` that a strategy saves; at most, the part that the ideal saves.
 Exit code: 0 done, 1 a run is incomplete or an output is lost, as on a full disk, 2 bad options or a file that
 cannot be written at all.
 

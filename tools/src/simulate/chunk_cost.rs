@@ -79,7 +79,8 @@ pub(super) fn help() -> String {
     format!(
         "The cost of a chunk in an iteration; of all but recorded loads the mean is 1:{}\n\
          With recorded loads an iteration is a phase. Ranks, chunks, where they begin and the number of iterations are those \
-         of the files; after the last phase comes the first again. A rank has one worker and speed 1 unless told otherwise",
+         of the files; after the last phase comes the first again. A rank has one worker and speed 1 unless options \
+         say otherwise",
         lines.collect::<String>()
     )
 }

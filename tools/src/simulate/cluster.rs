@@ -30,14 +30,14 @@ const CORE: &str = "core";
 #[derive(clap::Args)]
 #[group(skip)]
 pub(super) struct NetworkOptions {
-    /// From one rank to another and back, as in 0.1ms, 200us or 2s; if not given what the scenario says, of a cluster
-    /// described 10ms for a pool and 0.1ms for an array.
+    /// Round-trip time between two ranks, as in 0.1ms, 200us or 2s; if not given that of the scenario, without a
+    /// scenario 10ms for a pool and 0.1ms for an array.
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     rtt: Option<u64>,
-    /// The most that a message takes longer, one way, by chance.
+    /// Largest random delay of a message, one way.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::time)]
     jitter: u64,
-    /// Seed of costs, jitter and the choice of hosts of the cluster described; of a scenario, of its jitter only.
+    /// Seed of costs, jitter and the choice of hosts; with a scenario, of its jitter only.
     #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = presentation::count_parser(0..=u64::MAX))]
     pub(super) seed: u64,
 }
@@ -53,7 +53,7 @@ impl NetworkOptions {
 /// Ranks and the vCPUs under them.
 #[derive(Clone, clap::Args)]
 #[group(id = "cluster", multiple = true)]
-#[command(next_help_heading = "A cluster described")]
+#[command(next_help_heading = "Cluster")]
 pub(super) struct Options {
     /// Ranks of the cluster; 4 if not given.
     #[arg(long, value_parser = count_parser(1..=RANKS_MOST))]
@@ -61,7 +61,7 @@ pub(super) struct Options {
     /// Workers of each rank; 8 if not given.
     #[arg(long, value_parser = count_parser(1..=1024u32))]
     workers: Option<u32>,
-    /// Iterations per second of each worker, of an array those of a chunk; 1000 if not given.
+    /// Iterations per second of each worker, in an array iterations of a chunk; 1000 if not given.
     #[arg(long, value_parser = values::speed)]
     speed: Option<f64>,
     /// Iterations per second of each rank's workers, or of each worker: a list as in 1000,2000, or a file of one.
@@ -150,7 +150,7 @@ impl Options {
     pub(super) fn check_ideal(&self, ideal_s: f64, option: &str, count: u64) -> Result<(), Error> {
         if !ideal_s.is_finite() {
             return Err(Error::Usage(format!(
-                "{}from some time on all speeds are 0, expected a worker that can end it",
+                "{}all speeds stay 0 from some time on, expected a worker that can end the run",
                 self.speed_options()
             )));
         }
@@ -182,7 +182,7 @@ impl Options {
             return Ok(());
         }
         Err(Error::Usage(format!(
-            "--speeds {list}: whoever has speed 0 ends no step, expected numbers above 0"
+            "--speeds {list}: a worker of speed 0 never ends a step, expected numbers above 0"
         )))
     }
 

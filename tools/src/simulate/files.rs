@@ -23,10 +23,10 @@ pub(super) struct Files {
     /// Write all figures, down to each worker or iteration, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write a line a scenario and policy, as CSV.
+    /// Write a line per scenario and policy, as CSV.
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Draw a panel a scenario: when each worker of a pool ends, how long each iteration of an array takes.
+    /// Draw a panel per scenario: when each worker of a pool ends, how long each iteration of an array takes.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }

@@ -39,7 +39,7 @@ const HEADERS: &str = "`time_s,host,share`, `timestamp,value`, `starttime,value`
 
 /// What a file measured, in words.
 fn measured(turns: bool) -> &'static str {
-    if turns { "how much others use" } else { "how fast a host is" }
+    if turns { "the CPU use of others" } else { "speeds of hosts" }
 }
 
 /// Measured hosts.
@@ -83,13 +83,11 @@ pub(super) fn read(files: &[PathBuf], step_s: Option<f64>) -> Result<Hosts, Stri
         let Hosts { parts, time_sliced, notes } =
             parse(&text, step_s).map_err(|(line, what)| format!("{name}:{line}: {what}"))?;
         if parts.is_empty() {
-            return Err(format!("{name}: no host in it, expected lines as {HEADERS} have them"));
+            return Err(format!("{name}: has no host, expected lines in one of the formats {HEADERS}"));
         }
         if !all.parts.is_empty() && all.time_sliced != time_sliced {
             let (this, first, others) = (measured(time_sliced), files[0].display(), measured(!time_sliced));
-            return Err(format!(
-                "{name}: it measured {this}, {first} {others}; expected files that all measured one of both"
-            ));
+            return Err(format!("{name}: has {this}, {first} has {others}, expected files of one kind"));
         }
         all.time_sliced = time_sliced;
         all.parts.extend(parts);
@@ -133,7 +131,7 @@ fn one_sample_each(records: &[Record]) -> Result<Hosts, LineError> {
     for record in records {
         let [name, value] = record.fields()?;
         if !names.insert(name) {
-            return record.wrong(format!("the host {} again, expected each once", quoted(name)));
+            return record.wrong(format!("the host {} is there twice, expected once", quoted(name)));
         }
         values.push(record.number(value, 1e15)?);
     }
@@ -148,7 +146,7 @@ fn use_in_percent(records: &[Record], step_s: Option<f64>) -> Result<Hosts, Line
     let mut host = |record: &Record| {
         let name = record.fields.get(0).unwrap_or_default();
         if !names.insert(name.to_owned()) {
-            return record.wrong(format!("the host {} again, expected each once", quoted(name)));
+            return record.wrong(format!("the host {} is there twice, expected once", quoted(name)));
         }
         let mut samples = Samples::default();
         for (at, value) in (0_u32..).zip(record.fields.iter().skip(1)) {

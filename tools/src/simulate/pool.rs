@@ -16,7 +16,7 @@ use crate::Error;
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Options {
-    /// Scenarios with names, or `all`; --list says which there are. Without one, the cluster described below.
+    /// Named scenarios, or `all`; --list lists them. Without one, the cluster described below.
     #[arg(long, value_name = "NAME[,NAME..]|all", value_delimiter = ',', conflicts_with_all = ["described", "cluster"])]
     scenario: Vec<String>,
     /// Mean, median and worst excess over many scenarios of one kind, S1 to S6, S8 or `all`.
@@ -27,7 +27,7 @@ pub(super) struct Options {
         conflicts_with_all = ["described", "cluster", "scenario", "plot"]
     )]
     sweep: Vec<String>,
-    /// Figures 6 to 9 of the RUPER-LB paper, and 3 to 5 of the CAA paper, beside what comes out here.
+    /// Figures 6 to 9 of the RUPER-LB paper, and 3 to 5 of the CAA paper, beside the results of this simulator.
     #[arg(long, conflicts_with_all = ["described", "cluster", "scenario", "sweep", "json", "csv", "plot"])]
     figures: bool,
     /// List scenarios, sweeps and policies.

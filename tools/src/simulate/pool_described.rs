@@ -16,7 +16,7 @@ const CHUNK_S: f64 = 0.1;
 /// A pool.
 #[derive(clap::Args)]
 #[group(id = "described", multiple = true)]
-#[command(next_help_heading = "A cluster described")]
+#[command(next_help_heading = "Cluster")]
 pub(super) struct Options {
     /// Iterations of the pool, as in 100000000 or 1e8.
     #[arg(long, value_name = "COUNT", default_value = "1e8", value_parser = values::count)]

@@ -56,7 +56,7 @@ fn find(stem: &str) -> Result<(LoadFormat, u32), String> {
     let (format, ranks) = match formats {
         [Some(one), None] | [None, Some(one)] => one,
         [Some(_), Some(_)] => {
-            return Err(format!("{stem}.RANK.vom and {stem}.RANK.json, expected one of both"));
+            return Err(format!("{stem}.RANK.vom and {stem}.RANK.json are both there, expected one kind"));
         }
         [None, None] => return Err(format!("no file {stem}.0.vom or {stem}.0.json")),
     };

@@ -26,7 +26,7 @@ const SIMULATED_MOST: f64 = 1e9;
 /// A program described, or the figures of two papers.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-#[command(mut_arg("rtt", |rtt| rtt.help("From one rank to another and back, as in 1ms or 1s").default_value(RTT)))]
+#[command(mut_arg("rtt", |rtt| rtt.help("Round-trip time between two ranks, as in 1ms or 1s").default_value(RTT)))]
 #[command(mut_arg("jitter", |jitter| jitter.hide(true)))]
 #[command(mut_arg("seed", |seed| seed.help("Seed of the choice of hosts")))]
 #[command(mut_arg("speed", |speed| speed.help("Units per second of each worker; 1000 if not given")))]
@@ -34,8 +34,8 @@ const SIMULATED_MOST: f64 = 1e9;
 #[command(mut_arg("json", |json| json.help("Write all figures, down to each worker and step, as JSON")))]
 #[command(mut_arg("plot", |plot| plot.help("Draw how long each step takes under each policy")))]
 pub(super) struct Options {
-    /// Figures 4 and 5 of the paper on load factors, and 2 to 7 and 9 of the one on balancing and copies, beside what comes
-    /// out here; with --hosts-trace the second also on job times of measured hosts.
+    /// Figures 4 and 5 of the paper on load factors, and 2 to 7 and 9 of the one on balancing and copies, beside the
+    /// results of this simulator; with --hosts-trace the second also on job times of measured hosts.
     #[arg(long, conflicts_with_all = ["program", "compare", "json", "csv", "plot"])]
     figures: bool,
     /// List the policies.
@@ -57,7 +57,7 @@ pub(super) struct Options {
 /// A program.
 #[derive(clap::Args)]
 #[group(id = "program", multiple = true)]
-#[command(next_help_heading = "A program described")]
+#[command(next_help_heading = "Program")]
 struct StepOptions {
     /// Units; if not given 1000 for each worker. A worker computes --speed of them a second.
     #[arg(long, value_parser = presentation::count_parser(1..=1_000_000_000_000u64))]
@@ -65,10 +65,10 @@ struct StepOptions {
     /// Steps of the run.
     #[arg(long, value_name = "COUNT", default_value = "500", value_parser = presentation::count_parser(1..=1_000_000_000_000u64))]
     steps: u64,
-    /// The way of parts to all workers: direct, ring and gather as in production, or as programs with MPI do it.
+    /// How the parts reach all workers: direct, ring and gather as in production, or as programs with MPI do it.
     #[arg(long, value_enum, default_value_t)]
     exchange: ExchangeName,
-    /// Bytes of a unit that all get in each step.
+    /// Bytes of a unit that all workers get in each step.
     #[arg(long, value_name = "BYTES", default_value = "8", value_parser = presentation::count_parser(0..=1_000_000_000_000u64))]
     part_bytes: u64,
     /// Bytes of a unit that travel when it moves.
@@ -111,14 +111,14 @@ const SPEEDS_HELP: &str = "\
 Units per second of each rank's workers, or of each worker: a list as in 1000,2000, or a file of one";
 
 const AFTER_HELP: &str = "\
-Excess is how much longer a run takes than if all workers had always computed and messages took no time; saved is what
-part of the time of `equal` a policy saves. The ideal saves as much as can be saved: at most.
+Excess is how much longer a run takes than if all workers had always computed and messages took no time. Saved is the
+part of the time of `equal` that a policy saves; at most, the part that the ideal saves.
 Exit code: 0 done, 1 a run is incomplete or an output is lost, as on a full disk, 2 bad options or a file that
 cannot be written at all.
 
-Four workers of two speeds, and somebody beside the last for ten seconds
+Four workers of two speeds, and another process beside the last for ten seconds
   caribou simulate steps --ranks 4 --workers 1 --speeds 1000,1000,2000,2000 --neighbour 3:5-15
-Whether copies would pay where three others are on a vCPU, and moving units takes long
+Whether copies would pay where three other processes use a vCPU, and moving units takes long
   caribou simulate steps --ranks 8 --workers 1 --steps 200 --neighbour 7:20-100 --neighbour 7:20-100 \
       --neighbour 7:20-100 --unit-bytes 1e6 --bandwidth 1e7 --compare equal,des,replicate,copies=2";
 

@@ -26,7 +26,7 @@ pub(super) fn write<M: Metrics>(
         let most = decimal(100.0 * most, 2);
         writeln!(
             out,
-            "excess: over the ideal; saved: of the time of `{baseline}`, at most {most} % (the ideal)"
+            "excess: over the ideal; saved: part of the time of `{baseline}`, at most {most} % (the ideal)"
         )?;
     }
     Ok(())

@@ -247,9 +247,9 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
             &["--speeds", "1,2,3"],
             "--speeds 1,2,3: 3 speeds, expected one for each of the 4 ranks or 32 workers",
         ),
-        (&["--speeds", wrong.text()], ":2: \"x\" is no speed, expected a number from 0 to 1e12"),
+        (&["--speeds", wrong.text()], ":2: \"x\" is not a speed, expected a number from 0 to 1e12"),
         (&["--speeds", "/nowhere"], "--speeds /nowhere: neither a list as in 1000,2000 nor a file: No such"),
-        (&["--speeds", "0,0,0,0"], "--speeds 0,0,0,0: from some time on all speeds are 0"),
+        (&["--speeds", "0,0,0,0"], "--speeds 0,0,0,0: all speeds stay 0 from some time on"),
         (&["--neighbour", "x"], "\"x\" is not a number from 0; expected RANK[.WORKER]"),
         (&["--neighbour", "1:9-5"], "\"9-5\" is not FROM-TO, expected two ascending"),
         (&["--neighbour", "1:2"], "\"2\" is not a duty, expected a number above 0 and up to 1"),
@@ -260,7 +260,7 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         (&["--neighbour", "4:random:7"], "--neighbour 4: expected a rank from 0 to 3"),
         (
             &["--speeds", "0,0,0,0", "--neighbour", "1:random:7"],
-            "--speeds 0,0,0,0: from some time on all speeds are 0",
+            "--speeds 0,0,0,0: all speeds stay 0 from some time on",
         ),
         (&["--neighbour", "4"], "--neighbour 4: expected a rank from 0 to 3"),
         (&["--neighbour", "3.8"], "--neighbour 3.8: expected a worker from 0 to 7"),
@@ -268,11 +268,11 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         (&["--cost", "normal"], "expected constant, or lognormal:SIGMA"),
         (&["--hosts-trace", "/nowhere.csv"], "/nowhere.csv: cannot be read: "),
         (&["--hosts-trace", hosts.text()], ":2: \"x\", expected a number from 0 to 10"),
-        (&["--hosts-trace", empty.text()], "no host in it, expected lines as"),
-        (&["--hosts-trace", stopped.text(), speeds.text()], "it measured how fast a host is, /"),
+        (&["--hosts-trace", empty.text()], "has no host, expected lines in one of the formats"),
+        (&["--hosts-trace", stopped.text(), speeds.text()], "has speeds of hosts, /"),
         (
             &["--hosts-trace", stopped.text()],
-            &format!("--hosts-trace {}: from some time on all speeds are 0", stopped.text()),
+            &format!("--hosts-trace {}: all speeds stay 0 from some time on", stopped.text()),
         ),
         (
             &["--hosts-trace", speeds.text(), &again],
@@ -305,7 +305,7 @@ fn an_array_is_a_table_with_a_line_a_strategy() {
     assert!(text.starts_with("described: 2 x 1 workers, 32 chunks, 100 iterations, ideal 2.1 s\n"), "{text}");
     assert!(
         text.ends_with(
-            "\nexcess: over the ideal; saved: of the time of `none`, at most 33.33 % (the ideal)\n"
+            "\nexcess: over the ideal; saved: part of the time of `none`, at most 33.33 % (the ideal)\n"
         ),
         "{text}"
     );
@@ -384,7 +384,7 @@ fn bad_options_of_an_array_are_one_line() {
         (&["--cost", "drift:0"], "expected drift:ITERATIONS with a whole number from 1"),
         (&["--chunks", "0"], "expected a whole number from 1 to 1000000"),
         (&["--iterations", "1e9"], "iterations of chunks to simulate, expected 1e9 at most"),
-        (&["--speeds", "0,0,0,0"], "from some time on all speeds are 0"),
+        (&["--speeds", "0,0,0,0"], "all speeds stay 0 from some time on"),
     ] {
         refused(array(arguments), expected);
     }
@@ -451,7 +451,7 @@ fn options_and_files_that_contradict_recorded_loads_are_one_line() {
         ),
         (&good, &["--speeds", "1,2,3"], "3 speeds, expected one for each of the 2 ranks or 2 workers"),
         (&gap, &[], "/r.1.vom is missing, expected a file for each rank from 0 to 2"),
-        (&both, &[], "/r.RANK.json, expected one of both"),
+        (&both, &[], "/r.RANK.json are both there, expected one kind"),
         (&damaged, &[], "/r.0.vom:2: \"x\" is no object, expected a whole number"),
         (&no_json, &[], "/r.0.json: neither JSON nor compressed by brotli"),
     ] {
@@ -546,7 +546,7 @@ fn a_program_in_supersteps_is_a_table_a_file_and_a_plot() {
         ("--units 1e12 --speed 1e-6", "--steps 5e2: even the best schedule takes"),
         ("--json same --csv same", "--json and --csv name the same file, same"),
         ("--compare leases", "leases"),
-        ("--speeds 1000,0 --ranks 2 --workers 1", "--speeds 1000,0: whoever has speed 0 ends no step"),
+        ("--speeds 1000,0 --ranks 2 --workers 1", "--speeds 1000,0: a worker of speed 0 never ends a step"),
         ("--seed -1", "expected a whole number from 0 to 2^64 - 1"),
         ("--compare static,,", "--compare \"static,,\": the strategy after static has no name"),
     ] {

@@ -80,7 +80,7 @@ fn speeds_of(line: &str) -> Result<Vec<f64>, String> {
     let parts = line.split(|letter: char| letter == ',' || letter.is_whitespace());
     let speeds = parts.filter(|part| !part.is_empty()).map(|part| {
         let number = part.parse::<f64>().ok().filter(|number| (0.0..=1e12).contains(number));
-        number.ok_or_else(|| format!("{part:?} is no speed, expected a number from 0 to 1e12"))
+        number.ok_or_else(|| format!("{part:?} is not a speed, expected a number from 0 to 1e12"))
     });
     speeds.collect()
 }

@@ -284,9 +284,9 @@ fn draw_help(frame: &mut Frame<'_>, area: Rect) {
         KEYS.iter().map(|(keys, what)| Line::from(format!("{keys:<13} {what}"))).collect();
     lines.push(Line::default());
     for line in [
-        "Bars: wall time since the last look, of one worker.",
+        "Bars: wall time of one worker since the last update.",
         "busy: in chunks and the runtime; lost: in a handler",
-        "without the vCPU; vCPU: CPU time got of that wanted;",
+        "without the vCPU; vCPU: CPU time got over that wanted;",
         "steal: taken by the hypervisor. Kinds: the whole run.",
         "mail B: bytes of messages that wait for their chunks.",
         "imbalance: time of the slowest rank over that with all",

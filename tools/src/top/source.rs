@@ -16,7 +16,8 @@ const BYTES_MAX: u64 = 4 << 20;
 const SOURCES_MAX: usize = 256;
 
 /// Error text for a closed port.
-pub(crate) const NOBODY: &str = "nobody listens: has the program ended, was it started with CARIBOU_MONITOR?";
+pub(crate) const NOBODY: &str =
+    "no program listens there: has it ended, was it started with CARIBOU_MONITOR?";
 
 /// The monitor of one program.
 pub(crate) struct Source {
@@ -29,7 +30,7 @@ pub(crate) fn sources(addresses: &[String]) -> Result<Vec<Source>, Error> {
     let mut found = Vec::new();
     for address in addresses {
         let (host, ports) = parse(address).ok_or_else(|| {
-            Error::Usage(format!("{address:?} is no address, expected HOST:PORT, PORT or HOST:PORT-PORT"))
+            Error::Usage(format!("{address:?} is not an address, expected HOST:PORT, PORT or HOST:PORT-PORT"))
         })?;
         if found.len() + ports.len() > SOURCES_MAX {
             return Err(Error::Usage(format!("more than {SOURCES_MAX} addresses")));
@@ -70,15 +71,16 @@ impl Source {
         let body =
             answer.and_then(|mut answer| answer.body_mut().with_config().limit(BYTES_MAX).read_to_string());
         let body = body.map_err(|error| reason(&error))?;
-        let foreign = |error| format!("this is no Caribou program: its /status is not {SCHEMA:?}: {error}");
+        let foreign =
+            |error| format!("this is not a Caribou program: its /status is not {SCHEMA:?}: {error}");
         let Schema { schema } = serde_json::from_str(&body).map_err(foreign)?;
         if schema.is_empty() {
             return Err(format!(
-                "this is no Caribou program: its answer has no `schema`, expected {SCHEMA:?}"
+                "this is not a Caribou program: its answer has no `schema`, expected {SCHEMA:?}"
             ));
         }
         if schema != SCHEMA {
-            return Err(format!("it says {:?}, expected {SCHEMA:?}", clean(&schema)));
+            return Err(format!("its schema is {:?}, expected {SCHEMA:?}", clean(&schema)));
         }
         serde_json::from_str(&body).map(printable).map_err(foreign)
     }
@@ -100,7 +102,9 @@ impl Source {
         match answer.status().as_u16() {
             202 => Ok(()),
             403 | 409 => Err(clean(why.trim_end())),
-            _ => Err("this program cannot be resized: it is no Caribou program, or an older one".into()),
+            _ => {
+                Err("this program cannot be resized: it is not a Caribou program, or an older version".into())
+            }
         }
     }
 }
@@ -132,16 +136,16 @@ fn reason(error: &ureq::Error) -> String {
             )
         }
         ureq::Error::Protocol(_) => {
-            "this is no Caribou program: it does not speak HTTP, expected the address of its CARIBOU_MONITOR"
+            "this is not a Caribou program: it does not speak HTTP, expected the address of its CARIBOU_MONITOR"
                 .into()
         }
         ureq::Error::BodyExceedsLimit(_) => {
-            format!("this is no Caribou program: its /status has more than {} MiB", BYTES_MAX >> 20)
+            format!("this is not a Caribou program: its /status has more than {} MiB", BYTES_MAX >> 20)
         }
         ureq::Error::Io(error) if error.kind() == ErrorKind::InvalidData => {
-            "this is no Caribou program: its /status is not text".into()
+            "this is not a Caribou program: its /status is not text".into()
         }
-        ureq::Error::StatusCode(404) => "this is no Caribou program: it has no /status".into(),
+        ureq::Error::StatusCode(404) => "this is not a Caribou program: it has no /status".into(),
         other => clean(&other.to_string()),
     }
 }

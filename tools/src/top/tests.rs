@@ -200,13 +200,13 @@ fn a_program_that_falls_silent_leaves_its_last_picture_and_the_reason() {
     let mut watch = watching([before(), now()]);
     let heard = watch.picture().clone();
     assert!(!watch.is_over());
-    watch.update(0, Err("nobody listens".into()));
+    watch.update(0, Err("no program listens".into()));
     assert!(watch.is_over());
-    assert_eq!(watch.picture().problems, ["localhost:9977: nobody listens"]);
+    assert_eq!(watch.picture().problems, ["localhost:9977: no program listens"]);
     assert_eq!(watch.picture().ranks, heard.ranks);
     let lines = drawn(&watch, &View::default(), 100, 30);
-    assert!(lines[0].contains("does not answer, last heard of after 1.5 s"), "{}", lines[0]);
-    assert!(lines[2].contains("! localhost:9977: nobody listens"));
+    assert!(lines[0].contains("does not answer, last answer after 1.5 s"), "{}", lines[0]);
+    assert!(lines[2].contains("! localhost:9977: no program listens"));
     watch.update(0, Ok(Status { elapsed_ns: 2_000_000_000, ..now() }));
     assert!(!watch.is_over() && watch.picture().problems.is_empty(), "it is back");
 }
@@ -214,7 +214,7 @@ fn a_program_that_falls_silent_leaves_its_last_picture_and_the_reason() {
 #[test]
 fn a_run_that_has_said_goodbye_is_not_missed() {
     let mut watch = watching([Status { finished: true, ..now() }]);
-    watch.update(0, Err("nobody listens".into()));
+    watch.update(0, Err("no program listens".into()));
     assert_eq!(watch.picture().problems, [""; 0]);
     assert!(drawn(&watch, &View::default(), 80, 24)[0].contains("stencil2d  ended after 1.5 s"));
     let watch = watching([Status { failed: Some("rank 1 is gone".into()), ..now() }]);
@@ -266,7 +266,7 @@ fn few_ranks_leave_their_room_to_syncs_and_imbalance() {
 #[test]
 fn a_terminal_of_any_size_is_large_enough() {
     let mut silent = watching([before(), now()]);
-    silent.update(0, Err("nobody listens".into()));
+    silent.update(0, Err("no program listens".into()));
     let heights = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 20, 24, 30, 50];
     for watch in [silent, watching([Status::default()]), watching([before(), now()])] {
         for (width, height) in (1..130).step_by(7).flat_map(|width| heights.map(|height| (width, height))) {
@@ -385,22 +385,25 @@ fn nobody_and_somebody_else_at_the_address_are_one_line_and_exit_code_2() {
     *no_text.iter_mut().rfind(|byte| **byte == b'?').unwrap() = 0xff;
     let other_schema = Status { schema: "caribou.status/9\n".into(), ..Status::default() };
     for (address, expected) in [
-        (free, "nobody listens: has the program ended, was it started with CARIBOU_MONITOR?"),
-        (serving(ok("<html>\n</html>"), 1), "this is no Caribou program: "),
+        (free, "no program listens there: has it ended, was it started with CARIBOU_MONITOR?"),
+        (serving(ok("<html>\n</html>"), 1), "this is not a Caribou program: "),
         (serving(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec(), 1), "it has no /status"),
         (serving(b"\x00\x01 no HTTP".to_vec(), 1), "it does not speak HTTP, expected "),
         (serving(Vec::new(), 1), "program's CARIBOU_MONITOR, or has the program just ended?"),
         (serving(cut_off, 1), "it closed the connection before it had answered: is this the address of a "),
-        (serving(ok(&" ".repeat((4 << 20) + 1)), 1), "no Caribou program: its /status has more than 4 MiB"),
-        (serving(no_text, 1), "this is no Caribou program: its /status is not text"),
+        (
+            serving(ok(&" ".repeat((4 << 20) + 1)), 1),
+            "not a Caribou program: its /status has more than 4 MiB",
+        ),
+        (serving(no_text, 1), "this is not a Caribou program: its /status is not text"),
         (serving(ok("{}"), 1), "its answer has no `schema`, expected \"caribou.status/1\""),
         (
             serving(ok(&serde_json::to_string(&other_schema).unwrap()), 1),
-            "it says \"caribou.status/9 \", expected \"caribou.status/1\"",
+            "its schema is \"caribou.status/9 \", expected \"caribou.status/1\"",
         ),
         (
             serving(ok(r#"{"schema": "caribou.status/2", "ranks": 3}"#), 1),
-            "it says \"caribou.status/2\", expected \"caribou.status/1\"",
+            "its schema is \"caribou.status/2\", expected \"caribou.status/1\"",
         ),
         (
             serving(ok(r#"{"schema": "caribou.status/1", "ranks": 3}"#), 1),
@@ -414,7 +417,7 @@ fn nobody_and_somebody_else_at_the_address_are_one_line_and_exit_code_2() {
         assert_eq!((out.as_str(), line.lines().count(), error.exit_code()), ("", 1, 2), "{line:?}");
     }
     for (arguments, expected) in [
-        (["top", "1.2.3"], "\"1.2.3\" is no address, expected HOST:PORT, PORT or HOST:PORT-PORT"),
+        (["top", "1.2.3"], "\"1.2.3\" is not an address, expected HOST:PORT, PORT or HOST:PORT-PORT"),
         (["top", "--interval=0"], "expected seconds, 0.1 to 3600"),
     ] {
         assert!(caribou(&arguments).unwrap_err().contains(expected), "{arguments:?}");

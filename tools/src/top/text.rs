@@ -34,7 +34,7 @@ pub(super) fn title(picture: &Dashboard, is_over: bool) -> String {
     let state = match &picture.failed {
         Some(why) => format!("failed after {elapsed}: {why}"),
         None if picture.finished => format!("ended after {elapsed}"),
-        None if is_over => format!("does not answer, last heard of after {elapsed}"),
+        None if is_over => format!("does not answer, last answer after {elapsed}"),
         None => format!("running for {elapsed}"),
     };
     format!("{}  {state}", picture.program)
@@ -69,7 +69,7 @@ pub(super) fn summary(picture: &Dashboard) -> String {
 
 /// Steps and divisions so far.
 fn steps(picture: &Dashboard) -> String {
-    let Some(steps) = &picture.steps else { return "steps are known to rank 0".into() };
+    let Some(steps) = &picture.steps else { return "steps: see the process of rank 0".into() };
     let StepsPanel { steps, steps_per_s, divisions, moved, copies, .. } = steps;
     let copies = if *copies > 1 { format!("  {copies} copies") } else { String::new() };
     let (steps, divisions) = (plural(steps, "step"), plural(divisions, "division"));

@@ -89,8 +89,8 @@ fn use_of_one_server_takes_turns_and_a_gap_is_told() {
 #[test]
 fn what_contradicts_itself_is_refused() {
     for (text, line, words) in [
-        ("vm,value\n1,5\n1,6\n", 3, "the host \"1\" again, expected each once"),
-        ("a,5,6\nb,1,2\na,7,8\n", 3, "the host \"a\" again, expected each once"),
+        ("vm,value\n1,5\n1,6\n", 3, "the host \"1\" is there twice, expected once"),
+        ("a,5,6\nb,1,2\na,7,8\n", 3, "the host \"a\" is there twice, expected once"),
         ("vm,value\n1,0\n2,0\n3,9\n", 2, "the median of the values from here on is 0"),
         (
             "starttime,value\n2024-02-28 23:00:00,1\n2024-02-28 23:05:00,1\n2024-02-28 23:01:00,1\n",
