@@ -47,7 +47,7 @@ pub(crate) enum Command {
     Utilisation(utilisation::Options),
     /// Loads, moves and costs of each sync, and whether it helped.
     Lb(lb::Options),
-    /// Heavy, unsteady and travelling chunks.
+    /// Heavy and unsteady chunks, and those that move often.
     Chunks(chunks::Options),
     /// Lengths of handlers, messages and idle times.
     Histogram(histogram::Options),
@@ -59,13 +59,13 @@ pub(crate) enum Command {
     CriticalPath(critical_path::Options),
     /// Changes from one run to another.
     Diff(diff::Options),
-    /// Look at every byte of a trace and say what is wrong where.
+    /// Verify every byte of a trace, and list each fault with its place.
     Check(check::Options),
     /// Everything in one HTML file.
     Report(report::Options),
     /// Write the trace in the format of another tool.
     Export(export::Options),
-    /// Make up a trace, to try these commands.
+    /// Generate a synthetic trace, to try these commands.
     Generate(generate::Options),
 }
 

@@ -142,9 +142,7 @@ fn missing(symptoms: &Symptoms) -> Option<String> {
         [first, _] => format!("rank {first} and one other rank"),
         [first, others @ ..] => format!("rank {first} and {} other ranks", others.len()),
     };
-    Some(format!(
-        "data is missing: what {whose} did is not all in the trace, which was cut off there, and counts as no work"
-    ))
+    Some(format!("data is missing: the trace of {whose} was cut off, and what is missing counts as no work"))
 }
 
 fn uneven(symptoms: &Symptoms) -> Option<String> {
@@ -152,7 +150,7 @@ fn uneven(symptoms: &Symptoms) -> Option<String> {
         return uneven_without_syncs(symptoms);
     }
     let mended =
-        symptoms.balanced_since.map_or(String::new(), |sync| format!(", until sync {sync} mended it"));
+        symptoms.balanced_since.map_or(String::new(), |sync| format!(", until sync {sync} corrected it"));
     let at = symptoms.worst_sync.map_or(String::new(), |sync| format!(" before sync {sync}"));
     let when = format!(
         "imbalance was above {UNEVEN} for {:.1} % of the time, at worst {:.3}{at}{mended}",
@@ -204,7 +202,7 @@ fn uneven_without_syncs(symptoms: &Symptoms) -> Option<String> {
                 copies if copies.starts_with("replicate") => {
                     "choose a policy that divides anew as well, such as adaptive"
                 }
-                _ => "shares do not follow what workers can do, see lb",
+                _ => "shares do not match the speeds of workers, see lb",
             };
             return Some(format!(
                 "the slowest worker of a step computed {imbalance:.3} times as long as the average: {cure}"
@@ -212,7 +210,7 @@ fn uneven_without_syncs(symptoms: &Symptoms) -> Option<String> {
         }
     };
     Some(format!(
-        "the busiest rank had {imbalance:.3} times the average to do, and nothing was balanced: {cure}"
+        "the busiest rank had {imbalance:.3} times the average work, and nothing was balanced: {cure}"
     ))
 }
 
@@ -224,17 +222,17 @@ fn ineffective_moves(symptoms: &Symptoms) -> Option<String> {
         ("work or vCPUs change faster than moves follow", "a quiet machine first")
     } else if work_moved {
         (
-            "loads were stale: the work moves on faster than moves follow",
+            "loads were outdated: the work changes faster than moves follow",
             match symptoms.syncs_share > NOTABLE {
                 _ if symptoms.windows => {
                     "windows of a fixed length (CARIBOU_LB_PERIOD=20ms), or another strategy"
                 }
-                true => "syncs that stop nobody (`at_sync_nowait`), and then a shorter period",
-                false => "a shorter period, if syncs stop nobody",
+                true => "syncs that stop no chunk (`at_sync_nowait`), and then a shorter period",
+                false => "a shorter period, if syncs stop no chunk",
             },
         )
     } else {
-        ("what vCPUs can do changes faster than moves follow", "a longer period, or no balancing")
+        ("the speed of vCPUs changes faster than moves follow", "a longer period, or no balancing")
     };
     let saved = 100.0 * saved;
     Some(format!("moves saved {saved:.0} % of what was predicted: {what}: try {cure}"))
@@ -275,7 +273,7 @@ fn syncs(symptoms: &Symptoms) -> Option<String> {
     let (share, beside) = (symptoms.syncs_share, symptoms.parts.share(symptoms.beside_ns));
     let others = if 2.0 * beside > share {
         format!(
-            ", much of it perhaps while others had the vCPU, which took {:.1} % beside handlers",
+            ", much of it perhaps while other processes had the vCPU, which took {:.1} % outside of handlers",
             100.0 * beside
         )
     } else {
@@ -305,7 +303,7 @@ fn lost(symptoms: &Symptoms) -> Option<String> {
     let share = symptoms.parts.share(symptoms.parts.lost_ns);
     let (rank, worst) = symptoms.most_lost.filter(|_| share > NOTABLE)?;
     Some(format!(
-        "handlers lost {:.1} % of the time, most on rank {rank} with {:.1} %: the vCPU was somebody else's, a quota \
+        "handlers lost {:.1} % of the time, most on rank {rank} with {:.1} %: other processes had the vCPU, a quota \
          stopped them, or they slept or did I/O",
         100.0 * share,
         100.0 * worst
@@ -331,12 +329,12 @@ fn runtime(symptoms: &Symptoms) -> Option<String> {
     let [own, all] = [own_ns.max(0.0), all_ns].map(|ns| symptoms.parts.share(ns));
     // Tables count all of it as runtime.
     let with = if all - own > RUNTIME_APART {
-        format!(" ({:.1} % with writing the trace and what was lost beside handlers)", 100.0 * all)
+        format!(" ({:.1} % with writing the trace and time lost outside of handlers)", 100.0 * all)
     } else {
         String::new()
     };
     let cure = if 2.0 * symptoms.defer_ns > own_ns {
-        ", most of it (`keep`) to take in what other ranks sent: send them fewer or shorter messages, numbers with \
+        ", most of it (`keep`) to receive messages from other ranks: send fewer or shorter ones, numbers with \
          `caribou::bulk`"
             .into()
     } else {
@@ -551,9 +549,17 @@ mod tests {
         let pool = Symptoms { shape: Shape::Pools, ..quiet() };
         assert_eq!(pool.advice(), says(&stands_out.replace("chunks", "iterations")));
         let cut = |cut_off: &[u32]| only(&Symptoms { cut_off: cut_off.to_vec(), ..quiet() });
-        assert!(cut(&[1]).starts_with("data is missing: what rank 1 did"), "{}", cut(&[1]));
-        assert!(cut(&[0, 1]).contains("what rank 0 and one other rank did"), "{}", cut(&[0, 1]));
-        assert!(cut(&[1, 2, 3]).contains("what rank 1 and 2 other ranks did"), "{}", cut(&[1, 2, 3]));
+        assert!(cut(&[1]).starts_with("data is missing: the trace of rank 1 was cut off"), "{}", cut(&[1]));
+        assert!(
+            cut(&[0, 1]).contains("the trace of rank 0 and one other rank was cut off"),
+            "{}",
+            cut(&[0, 1])
+        );
+        assert!(
+            cut(&[1, 2, 3]).contains("the trace of rank 1 and 2 other ranks was cut off"),
+            "{}",
+            cut(&[1, 2, 3])
+        );
         let nothing = Symptoms { parts: Parts { rest_ns: 1.0, wall_ns: 1.0, ..Parts::default() }, ..quiet() };
         assert_eq!(nothing.advice(), says("nothing was recorded that takes time"));
         assert!(Symptoms { syncs_share: 0.1, ..quiet() }.advice().is_warning);
@@ -653,8 +659,8 @@ mod tests {
         let said = only(&Symptoms { slowest: late(0, &[LateCause::Work(1.9)]), ..symptoms });
         assert_eq!(
             said,
-            "imbalance was above 1.2 for 13.4 % of the time, at worst 2.497, until sync 1 mended it: rank 0 had 1.900 \
-             times the average work: place chunks by their loads from the start, or balance sooner"
+            "imbalance was above 1.2 for 13.4 % of the time, at worst 2.497, until sync 1 corrected it: rank 0 had \
+             1.900 times the average work: place chunks by their loads from the start, or balance sooner"
         );
     }
 
@@ -664,8 +670,8 @@ mod tests {
         let with = |beside_ns| only(&Symptoms { parts, beside_ns, syncs_share: 0.055, ..quiet() });
         assert_eq!(
             with(4.0),
-            "syncs took 5.5 % of the run, much of it perhaps while others had the vCPU, which took 4.0 % beside \
-             handlers: balance less often"
+            "syncs took 5.5 % of the run, much of it perhaps while other processes had the vCPU, which took 4.0 % \
+             outside of handlers: balance less often"
         );
         assert_eq!(with(2.0), "syncs took 5.5 % of the run: balance less often");
     }
@@ -700,7 +706,7 @@ mod tests {
         let stale = of(&moved_work(30, [1.0, 1.0])).unwrap();
         assert!(stale.work_moved && (stale.saved - 0.1).abs() < 1e-9, "{stale:?}");
         let said = only(&Symptoms { ineffective: Some(stale), ..quiet() });
-        assert!(said.starts_with("moves saved 10 % of what was predicted: loads were stale"), "{said}");
+        assert!(said.starts_with("moves saved 10 % of what was predicted: loads were outdated"), "{said}");
         // Completion times differ because the first rank has a fifth of its vCPU. The work is where it was expected.
         assert!(!of(&moved_work(0, [0.2, 1.0])).unwrap().work_moved);
     }
@@ -743,8 +749,8 @@ mod tests {
         let with = |keep_ns| only(&Symptoms { parts, defer_ns: keep_ns, ..quiet() });
         assert_eq!(
             with(15.0),
-            "the runtime itself took 20.0 %, most of it (`keep`) to take in what other ranks sent: send them fewer or \
-             shorter messages, numbers with `caribou::bulk`"
+            "the runtime itself took 20.0 %, most of it (`keep`) to receive messages from other ranks: send fewer or \
+             shorter ones, numbers with `caribou::bulk`"
         );
         assert_eq!(with(5.0), "the runtime itself took 20.0 %: make chunks larger");
     }
@@ -785,7 +791,8 @@ mod tests {
             Parts { chunks_ns: 80.0, lost_ns: 6.0, runtime_ns: 14.0, wall_ns: 100.0, ..Parts::default() };
         let said = Symptoms { parts, most_lost: Some((2, 0.4)), ..quiet() }.advice().says;
         assert!(
-            said[0].starts_with("handlers lost 6.0 % of the time, most on rank 2 with 40.0 %: the vCPU"),
+            said[0]
+                .starts_with("handlers lost 6.0 % of the time, most on rank 2 with 40.0 %: other processes"),
             "{said:?}"
         );
         assert_eq!(said[1..], ["the runtime itself took 14.0 %: make chunks larger"]);
@@ -794,7 +801,7 @@ mod tests {
         let both = Symptoms { beside_ns: 1.0, tracing_ns: 1.5, ..waited };
         assert_eq!(
             both.advice().says[1],
-            "the runtime itself took 11.5 % (14.0 % with writing the trace and what was lost beside handlers): make \
+            "the runtime itself took 11.5 % (14.0 % with writing the trace and time lost outside of handlers): make \
              chunks larger"
         );
         let parts = Parts { lost_ns: 5.0, runtime_ns: 10.0, ..parts };

@@ -29,17 +29,17 @@ const EXAMPLES: usize = 5;
 
 /// Options of the command.
 #[derive(clap::Args)]
-#[command(after_help = "Exit code 0: nothing is wrong; 1: something is; 2: it cannot be read at all.")]
+#[command(after_help = "Exit code 0: the trace is sound; 1: it is not; 2: it cannot be read at all.")]
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
     /// One JSON object
     #[arg(long)]
     json: bool,
-    /// Findings of one kind that are told one by one
+    /// Findings of each kind to list one by one
     #[arg(long, default_value_t = EXAMPLES, value_name = "N", value_parser = count_parser(0..=usize::MAX))]
     examples: usize,
-    /// Messages under way that are kept in memory, about 100 bytes each; beyond it they are not compared
+    /// Messages under way to keep in memory, about 100 bytes each; further messages are not compared
     #[arg(long, default_value_t = 4_000_000, value_name = "N", value_parser = count_parser(1..=usize::MAX))]
     messages_max: usize,
 }

@@ -36,7 +36,7 @@ const RANKS_NAMED: usize = 6;
 pub(crate) struct Options {
     #[command(flatten)]
     trace: TracePart,
-    /// By what to sort
+    /// Order of the chunks
     #[arg(long, value_enum, default_value_t = Order::Load)]
     sort: Order,
     /// Chunks to show
@@ -101,10 +101,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 fn tell(options: &Options, trace: &Trace, page: &mut Page) -> Result<(), Error> {
     let chunks = Chunks::read(options, trace)?;
     if chunks.histories.is_empty() {
-        page.says.push(
-            "no chunk did anything that was recorded: this needs handlers or loads, CARIBOU_TRACE_FILTER"
-                .into(),
-        );
+        page.says.push("no handlers or loads of chunks were recorded: see CARIBOU_TRACE_FILTER".into());
         return Ok(());
     }
     match &chunks.detail {
@@ -153,10 +150,10 @@ impl Chunks {
         match (&options.index, asked_for.len()) {
             (None, _) | (Some(_), 1) => Ok(chunks),
             (Some(name), 0) => {
-                Err(Error::Usage(format!("--index {name}: no chunk of this name did anything")))
+                Err(Error::Usage(format!("--index {name}: nothing is recorded of a chunk of this name")))
             }
             (Some(name), several) => {
-                Err(Error::Usage(format!("--index {name}: {several} chunks are called so, name one")))
+                Err(Error::Usage(format!("--index {name}: {several} chunks have this name, choose one")))
             }
         }
     }
@@ -174,13 +171,13 @@ impl Chunks {
         if cpu_ns > 1.02 * load_ns {
             let (load, cpu) = (duration(load_ns), duration(cpu_ns));
             notes.push(format!(
-                "loads are what chunks had at syncs, {load}, while their handlers took {cpu}: what came after the last \
-                 is not in them"
+                "loads are those at syncs, {load}, while handlers took {cpu}: loads do not include the time after the \
+                 last sync"
             ));
         }
         if !others.is_empty() {
             let chunks = plural(others.len(), "chunk");
-            notes.push(format!("{chunks} came to no sync: loads of such are the CPU time of their handlers"));
+            notes.push(format!("{chunks} came to no sync: their loads are the CPU time of their handlers"));
         }
         notes
     }

@@ -42,10 +42,10 @@ pub(crate) struct Options {
     /// Pairs of chunks to show
     #[arg(long, value_name = "PAIRS", default_value_t = 10, value_parser = count_parser(0..=usize::MAX))]
     top: usize,
-    /// Also how it changed, in this number of stretches of equal length
+    /// Also the change over time, in this number of intervals of equal length
     #[arg(long, value_name = "STRETCHES", value_parser = count_parser(1..=10_000u32))]
     over_time: Option<u32>,
-    /// Draw the matrix of ranks to this file; with --over-time, how much was sent when
+    /// Draw the matrix of ranks to this file; with --over-time, messages and bytes over time
     #[arg(long, value_name = "FILE.svg")]
     svg: Option<PathBuf>,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if counted.matrix.all().messages == 0.0 {
         page.says.push(match options.trace.selection.is_part() {
             _ if trace.run.shape == Shape::Pools && trace.run.ranks == 1 => {
-                "a pool on one rank sends nothing: its workers ask the policy under a lock".into()
+                "a pool on one rank sends nothing: its workers call the policy under a lock".into()
             }
             true => "nothing was sent there, or sends were not recorded".into(),
             false if trace.run.arrows > 0 && !arrays_recorded(&trace).is_empty() => format!(
@@ -83,8 +83,8 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
                 arrays_recorded(&trace).join(" and ")
             ),
             false => {
-                "no sends were recorded: this needs sends, CARIBOU_TRACE_FILTER; multicasts, broadcasts and \
-                      results of reductions are none"
+                "no sends were recorded: see CARIBOU_TRACE_FILTER; multicasts, broadcasts and results of reductions \
+                 do not count as sends"
                     .into()
             }
         });
@@ -248,7 +248,7 @@ fn notes(trace: &Trace, counted: &Counted) -> Vec<String> {
     }
     if counted.unmatched > 0 {
         notes.push(format!(
-            "{} recorded messages have no handler in this trace or stretch of time, and are of no kind",
+            "{} recorded messages have no handler in this trace or time range, so their kind is unknown",
             counted.unmatched
         ));
     }

@@ -81,10 +81,10 @@ fn sentence(loss: &RankContention<'_>, arguments: &[String]) -> String {
         throttled => format!("; a quota throttled it for up to {}", percent(throttled)),
     };
     let whom = match whom.is_empty() {
-        false => format!("; others seen on its vCPUs, in % of the run: {}", whom.join(", ")),
+        false => format!("; other processes seen on its vCPUs, in % of the run: {}", whom.join(", ")),
         true if loss.throttled >= NEARLY_ALL * loss.lost => String::new(),
-        true => "; no process was seen on its vCPUs: the hypervisor, another container, or processes that ended early \
-                 are outside of what this machine shows"
+        true => "; no process was seen on its vCPUs: this machine does not show the hypervisor, other containers and \
+            processes that ended early"
             .into(),
     };
     format!("rank {} did not have its vCPU for {} of the time{quota}{whom}", loss.rank, percent(loss.lost))
@@ -149,8 +149,8 @@ mod tests {
     fn a_competing_process_is_named_with_its_share() {
         let scratch = Scratch::new("takers");
         trace(&scratch, &[taker(9, "sshd", 5), taker(123, "stress", 200)]);
-        let expected = "rank 1 did not have its vCPU for 45.0 % of the time; others seen on its vCPUs, in % of the run: `stress` (pid 123) 40.0 %, \
-                        `sshd` (pid 9) 1.0 %";
+        let expected = "rank 1 did not have its vCPU for 45.0 % of the time; other processes seen on its vCPUs, in % \
+            of the run: `stress` (pid 123) 40.0 %, `sshd` (pid 9) 1.0 %";
         for command in ["summary", "lb"] {
             let text = caribou(&["trace", command, scratch.text()]).unwrap();
             assert!(text.lines().any(|line| line == expected), "{text}");
@@ -159,8 +159,9 @@ mod tests {
         caribou(&["trace", "report", scratch.text(), "-o", &file]).unwrap();
         let html = std::fs::read_to_string(file).unwrap();
         assert!(
-            html.contains("others seen on its vCPUs, in % of the run: <code>stress</code> (pid 123) 40.0 %")
-                && html.contains("taker-table")
+            html.contains(
+                "other processes seen on its vCPUs, in % of the run: <code>stress</code> (pid 123) 40.0 %"
+            ) && html.contains("taker-table")
         );
     }
 
@@ -201,8 +202,12 @@ mod tests {
         let scratch = Scratch::new("takers-nobody");
         trace(&scratch, &[]);
         let text = caribou(&["trace", "summary", scratch.text()]).unwrap();
-        let expected = "rank 1 did not have its vCPU for 45.0 % of the time; no process was seen on its vCPUs: the hypervisor, another container";
-        assert!(text.contains(expected) && text.contains("outside of what this machine shows"), "{text}");
+        let expected = "rank 1 did not have its vCPU for 45.0 % of the time; no process was seen on its vCPUs: this \
+            machine does not show the hypervisor, other containers";
+        assert!(
+            text.contains(expected) && text.contains("this machine does not show the hypervisor"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -219,10 +224,10 @@ mod tests {
         let beside = says("takers-quota-beside", &[taker(9, "sshd", 5)], 420);
         assert_eq!(
             beside,
-            format!("{nearly_all}; others seen on its vCPUs, in % of the run: `sshd` (pid 9) 1.0 %")
+            format!("{nearly_all}; other processes seen on its vCPUs, in % of the run: `sshd` (pid 9) 1.0 %")
         );
         let rest = format!(
-            "{lost}; a quota throttled it for up to 30.0 %; no process was seen on its vCPUs: the hypervisor"
+            "{lost}; a quota throttled it for up to 30.0 %; no process was seen on its vCPUs: this machine"
         );
         let said = says("takers-quota-partly", &[], 300);
         assert!(said.starts_with(&rest), "{said}");

@@ -47,7 +47,7 @@ pub(crate) struct Options {
     /// Rows of each table in text
     #[arg(long, default_value_t = ROWS, value_name = "N", value_parser = count_parser(0..=usize::MAX))]
     top: usize,
-    /// Slices of work that are taken into memory, about 100 bytes each
+    /// Slices of work to keep in memory at most, about 100 bytes each
     #[arg(long, default_value_t = 20_000_000, value_name = "N", value_parser = count_parser(0..=usize::MAX))]
     events_max: usize,
 }
@@ -162,10 +162,8 @@ fn page(
 /// Lower bounds of the run time: from the sums of time, and from the dependences between handlers.
 fn bounds(efficiency: Option<&Efficiency>, slices: &Slices, window: Window) -> Table {
     let by_cause = efficiency.map(Efficiency::bounds);
-    let chain = (
-        "the longest chain of handlers, each on a worker of its own",
-        longest_chain_ns(slices, window) as f64,
-    );
+    let chain =
+        ("the longest chain of handlers, with a worker for each", longest_chain_ns(slices, window) as f64);
     bounds_table(by_cause.into_iter().flatten().chain([chain]), window.length_ns())
 }
 
@@ -196,8 +194,8 @@ fn notes(page: &mut Page, trace: &Trace, slices: &Slices, path: &Path) {
     }
     if slices.sent_to_many > 0 {
         page.notes.push(format!(
-            "{} messages were multicasts or broadcasts, whose sends no trace has: chains and bounds stop at them, so bounds \
-             are too good",
+            "{} messages were multicasts or broadcasts, whose sends are never recorded: chains and bounds stop at \
+             them, so bounds are too low",
             slices.sent_to_many
         ));
     }
@@ -208,35 +206,36 @@ fn notes(page: &mut Page, trace: &Trace, slices: &Slices, path: &Path) {
     if slices.senders_later > 0 {
         let later = plural(slices.senders_later, "message");
         page.notes.push(format!(
-            "{later} handled before the handler that sent had ended: there the path stays on the worker"
+            "{later} handled before the sending handler ended: there the path stays on the worker"
         ));
     }
     if path.guesses > 0 {
         let guesses = path.guesses;
         page.notes.push(format!(
-            "{guesses} times a sync waited for what is not recorded: taken was what ended last before it"
+            "{guesses} times the trace does not show what a sync waited for: the path takes the slice that ended last \
+             before it"
         ));
     }
     page.notes.push(
-        "message latency: from the end of the handler that sent until the idle worker woke; when messages arrived is not \
-         recorded, nor which were sent by `send_at_quiescence` or `send_after`: what these waited for is in it. Reduction wait: \
-         the same from the last contribution to a reduction until its result; sync wait: from the last part of a sync until \
-         the next; queue wait: from when the worker woke until the slice began; unknown wait: the worker was idle, and \
-         nothing tells what for; load balancing: what workers did for syncs"
+        "message latency: from the end of the sending handler until the idle worker woke; it includes the wait of \
+         messages sent by `send_at_quiescence` or `send_after`, because the trace does not mark them, nor arrivals. \
+         Reduction wait: the same from the last contribution to a reduction until its result; sync wait: from the last \
+         part of a sync until the next; queue wait: from when the worker woke until the slice began; unknown wait: the \
+         worker was idle for an unknown reason; load balancing: what workers did for syncs"
             .into(),
     );
     let other = match trace.run.shape {
         Shape::Supersteps => {
-            "the capacity bound of a program's report (bound_ns) is another: all units of its steps, without jobs that were \
-             dropped, at the speeds that workers had in compute"
+            "the capacity bound of a program's report (bound_ns) is different: all units of its steps, without jobs \
+             that were dropped, at the speeds that workers had in compute"
         }
         Shape::Arrays | Shape::Pools => {
-            "a program's own bounds are of its iterations, with its own waiting in them"
+            "bounds in a program's report are of its iterations and include waiting"
         }
     };
     page.notes.push(format!(
-        "bounds know no waiting for messages or syncs, take vCPUs to be equally fast while they are had, and count \
-         start and end of the run; {other}"
+        "bounds ignore waiting for messages and syncs, take vCPUs as equally fast when available, and include start \
+         and end of the run; {other}"
     ));
 }
 

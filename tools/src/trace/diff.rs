@@ -32,7 +32,7 @@ use side::{Change, Side, changes};
 /// Options of the command.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Exit code 0: compared; 1: what --fail-if says is so, or one of the runs is not whole; 2: a trace cannot be read."
+    after_help = "Exit code 0: compared; 1: --fail-if applies, or a run is incomplete; 2: a trace cannot be read."
 )]
 pub(crate) struct Options {
     /// Traces of the program as it was, separated by commas
@@ -46,7 +46,8 @@ pub(crate) struct Options {
     /// Rows of the tables of kinds, ranks and chunks in text
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = count_parser(0..=usize::MAX))]
     top: usize,
-    /// Fail if this is so of medians, after over before: `total > 1.05`; also cpu, lost, runtime, imbalance, waiting, idle
+    /// Fail if a ratio of medians, after over before, is beyond this: `total > 1.05`; also cpu, lost, runtime,
+    /// imbalance, waiting, idle
     #[arg(long, value_name = "LIMIT")]
     fail_if: Vec<Limit>,
 }
@@ -59,7 +60,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let told = page(options, &before, &after, notes).write(options.format, out);
     let broken = || options.fail_if.iter().find_map(|limit| limit.broken(&before, &after));
     let unjudged = not_whole.first().filter(|_| !options.fail_if.is_empty());
-    match unjudged.map(|what| format!("--fail-if judges whole runs: {what}")).or_else(broken) {
+    match unjudged.map(|what| format!("--fail-if needs complete runs: {what}")).or_else(broken) {
         // Also if the output is closed.
         Some(why) => Err(Error::Failed(why)),
         None => Ok(told?),
@@ -78,7 +79,7 @@ fn read(
         warn(&trace.problems);
         if trace.dropped() > 0 {
             notes.push(format!(
-                "{}: {} events were not kept: its chunks have more than is told",
+                "{}: {} events were not kept: figures of its chunks are too low",
                 path.display(),
                 trace.dropped()
             ));
@@ -86,7 +87,7 @@ fn read(
         let state = state(&trace);
         if state != COMPLETE {
             let what = format!("{}: {state}", path.display());
-            notes.push(format!("{what}: it took longer and did more than is told"));
+            notes.push(format!("{what}: its time and work are too low"));
             not_whole.push(what);
         }
         measures.push(Measures::of(&trace));
@@ -132,7 +133,7 @@ fn page(options: &Options, before: &Side, after: &Side, notes: Vec<String>) -> P
             .into(),
     );
     if !known {
-        let why = "one run a side: how much of this is noise is not known; name several, separated by commas";
+        let why = "one run per side: the noise is unknown; name several, separated by commas";
         page.notes.push(why.into());
     } else {
         page.notes.push("same: the medians differ by no more than runs of one side do".into());

@@ -102,7 +102,7 @@ impl Options {
             _ if self.flows.is_some() && !viewer => "--flows is for --to perfetto and chrome",
             _ if self.phase.is_some() && !snapshot => "--phase is for --to snapshot",
             _ if self.selection.is_part() && snapshot => {
-                "a snapshot is of all ranks at one sync: --phase names it, --time and --rank do not"
+                "a snapshot is of all ranks at one sync: choose it with --phase, not with --time or --rank"
             }
             _ => return Ok(()),
         };
@@ -159,7 +159,8 @@ fn timeline(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(),
     };
     let (backwards, size) = write().map_err(|source| match source {
         source if is_too_large(&source) => Error::Usage(format!(
-            "{}: would be more than 100 MB of JSON, of which viewers die; take --to perfetto, or less with --time and --rank",
+            "{}: would be more than 100 MB of JSON, too much for viewers; take --to perfetto, or less with --time and \
+             --rank",
             path.display()
         )),
         source => Error::Unwritable { file: path.clone(), source },
@@ -186,7 +187,7 @@ fn fresh_directory(dir: &Path) -> Result<(), Error> {
     match fs::read_dir(dir).map_err(unwritable)?.next() {
         None => Ok(()),
         Some(_) => Err(Error::Usage(format!(
-            "{}: is not empty; name a directory that is, or that is not there",
+            "{}: is not empty, expected an empty directory or a new name",
             dir.display()
         ))),
     }
@@ -207,7 +208,7 @@ fn warn_left_out(merged: &Merge<NestedSlices>) {
 
 fn say_backwards(backwards: u64, out: &mut dyn Write) -> Result<(), Error> {
     if backwards > 0 {
-        writeln!(out, "{backwards} arrows are left out: the slice they end in began before they left")?;
+        writeln!(out, "{backwards} arrows are left out: the slice at their end began before they did")?;
     }
     Ok(())
 }

@@ -36,7 +36,7 @@ pub(crate) struct Options {
     /// Steps between two syncs
     #[arg(long, default_value_t = 20, value_parser = count_parser(1..=u64::MAX))]
     pub(crate) period: u64,
-    /// Another number, other costs
+    /// Seed of the costs
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
 }

@@ -1,7 +1,9 @@
-//! Implements `caribou trace histogram`: prints distributions of handler durations, message latencies and idle times.
+//! Implements `caribou trace histogram`: prints distributions of handler durations, message latencies, message
+//! sizes and idle times.
 //!
-//! Bins are powers of two. Each has its share of the calls and of the time, because many short calls do no harm if they
-//! take little time. Conclusions come first. Events are read once; memory grows with bins and messages in flight.
+//! Bins are powers of two. Each has its share of the count and, except for latencies, of the sum, because many short
+//! calls do no harm if they take little time. Conclusions come first. Events are read once; memory grows with bins and
+//! messages in flight.
 
 mod picture;
 mod tables;
@@ -165,7 +167,9 @@ fn advice(found: &Found, shape: Shape) -> Vec<String> {
     let mut says = Vec::new();
     let (what, why) = match shape {
         Shape::Arrays | Shape::Supersteps => ("handlers", "see `outliers --noise`"),
-        Shape::Pools => ("ranges", "others had the vCPU, or iterations slept or did I/O; see `summary`"),
+        Shape::Pools => {
+            ("ranges", "other processes had the vCPU, or iterations slept or did I/O; see `summary`")
+        }
     };
     let (calls, wall_ns, cpu_ns) = (found.wall.count() as f64, found.wall.sum(), found.cpu.sum());
     if calls > 0.0 && wall_ns > 0.0 {
@@ -194,7 +198,10 @@ fn advice(found: &Found, shape: Shape) -> Vec<String> {
 fn notes(trace: &Trace, found: &Found) -> Vec<String> {
     let mut notes = vec!["p50, p90 and p99 are right within 3 %".to_owned()];
     match trace.run.arrows {
-        0 => notes.push("sizes and latencies of messages need sends: CARIBOU_TRACE_FILTER".into()),
+        0 => {
+            notes
+                .push("sizes and latencies of messages need recorded sends: see CARIBOU_TRACE_FILTER".into());
+        }
         1 => {}
         more => notes.push(format!(
             "one in {more} messages has its send recorded: sizes and latencies are those of a sample"
@@ -202,12 +209,12 @@ fn notes(trace: &Trace, found: &Found) -> Vec<String> {
     }
     if found.early > 0 {
         notes.push(format!(
-            "{} handled before being sent, by the clocks: a latency of 0",
+            "{} handled before being sent, by the clocks: counted with a latency of 0",
             plural(found.early, "message")
         ));
     }
     if found.given_up > 0 {
-        notes.push(format!("{} given up: too many were under way", plural(found.given_up, "message")));
+        notes.push(format!("{} left out: too many were under way", plural(found.given_up, "message")));
     }
     notes
 }

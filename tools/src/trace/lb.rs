@@ -103,8 +103,8 @@ fn page(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> Page {
 }
 
 /// Explanation of the imbalance of a sync, for the user.
-pub(crate) const IMBALANCE: &str = "Completion time of the slowest rank over what it would be with all work divided by \
-    the measured capacities; 1 is the best";
+pub(crate) const IMBALANCE: &str = "Completion time of the slowest rank over the time with all work divided by the \
+    measured capacities; 1 is the best";
 
 /// The verdict on a sync in a few words.
 fn verdict(outcome: &SyncEffect<'_>) -> &'static str {
@@ -185,15 +185,17 @@ fn began(trace: &Trace) -> bool {
 pub(crate) fn why_none(trace: &Trace) -> &'static str {
     match trace.run.shape {
         Shape::Pools => "a pool: its policy balances all the time, there are no syncs",
-        Shape::Supersteps => "a program in supersteps: rank 0 records its steps, and there is no such record",
+        Shape::Supersteps => {
+            "a program in supersteps: rank 0 records its steps, and the trace has no such record"
+        }
         Shape::Arrays if trace.ranks.iter().all(|rank| rank.rank != 0) => {
-            "syncs are recorded by rank 0, of which there is no trace"
+            "syncs are recorded by rank 0, whose trace is missing"
         }
         Shape::Arrays if trace.dropped() > 0 => {
             "no syncs are in the trace, but it was full: see CARIBOU_TRACE_LIMIT"
         }
-        Shape::Arrays if began(trace) => "no sync came to its end, though one had begun",
-        Shape::Arrays => "no syncs, and no windows that were decided: nothing was balanced",
+        Shape::Arrays if began(trace) => "no sync was completed, though one had begun",
+        Shape::Arrays => "no syncs and no windows with a decision: nothing was balanced",
     }
 }
 

@@ -37,7 +37,7 @@ const RANKS_MIN: usize = 3;
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
-    /// Also single executions longer than 5 times what four in five of their chunk and kind take: more work, or noise
+    /// Also single executions longer than 5 times the 80th percentile of their chunk and kind: more work, or noise
     #[arg(long)]
     noise: bool,
     /// Rows of each table
@@ -98,7 +98,7 @@ pub(crate) fn page(
     page.tables.push(if judged { of_ranks } else { of_ranks.data_only() });
     if !judged {
         page.notes.push(format!(
-            "fewer than {RANKS_MIN} ranks cannot be judged: nobody knows which of two is unlike the other"
+            "fewer than {RANKS_MIN} ranks cannot be judged: of two that differ, either may be the outlier"
         ));
     }
     if chunks.is_empty() {

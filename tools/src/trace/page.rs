@@ -231,7 +231,9 @@ impl Page {
     pub(crate) fn new(name: &'static str, trace: &Trace) -> Self {
         let notes = match trace.dropped() {
             0 => Vec::new(),
-            events => vec![format!("{events} events were not kept: what needs all events is too low")],
+            events => {
+                vec![format!("{events} events were not kept: figures that need all events are too low")]
+            }
         };
         Self { notes, ..Self::of_runs(name, trace.run.run_id.clone()) }
     }

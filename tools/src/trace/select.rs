@@ -29,7 +29,7 @@ impl Window {
 /// Ranks and times.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Selection {
-    /// From when to when, such as 1.5s..2s or ..300ms; the whole run by default
+    /// Time range, such as 1.5s..2s or ..300ms; the whole run by default
     #[arg(long, value_name = "FROM..TO")]
     time: Option<Times>,
     /// Ranks, such as 0,4-7; all by default
@@ -66,7 +66,7 @@ impl Selection {
         if self.ranks(trace).next().is_none() {
             let first: Vec<String> = trace.ranks.iter().take(8).map(|rank| rank.rank.to_string()).collect();
             let ranks = first.join(", ") + if trace.ranks.len() > 8 { ", ..." } else { "" };
-            return Err(Error::Usage(format!("--rank names none of the trace's ranks, which are {ranks}")));
+            return Err(Error::Usage(format!("--rank: expected ranks of the trace, which are {ranks}")));
         }
         let elapsed_ns = trace.elapsed_ns();
         match self.time.and_then(|times| times.from_ns) {
@@ -117,7 +117,7 @@ pub(crate) fn time_ns(text: &str) -> Result<u64, String> {
     let with_unit = units.iter().find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, ns)));
     let (number, unit_ns) = with_unit.expect("every text ends with nothing");
     let number = number.trim().parse::<f64>().ok().filter(|number| (0.0..1e9).contains(number));
-    let wrong = || format!("`{text}` is no time, such as 1.5s, 20ms, 7us or 300ns");
+    let wrong = || format!("`{text}` is not a time such as 1.5s, 20ms, 7us or 300ns");
     number.map(|number| (number * unit_ns) as u64).ok_or_else(wrong)
 }
 
@@ -125,7 +125,7 @@ impl FromStr for Ranks {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Ranks, String> {
-        let wrong = |part: &str| format!("`{part}` is no rank or range of ranks, such as 3 or 4-7");
+        let wrong = |part: &str| format!("`{part}` is not a rank or range of ranks such as 3 or 4-7");
         let mut ranks = BTreeSet::new();
         for part in text.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));

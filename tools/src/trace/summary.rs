@@ -72,10 +72,13 @@ fn page(facts: &Facts<'_>) -> Page {
         )),
         Some(_) => {}
         None if trace.events() == 0 => page.notes.push("no events were recorded".into()),
-        None => page.notes.push("events were not read: what needs them is left out".into()),
+        None => page.notes.push("events were not read: figures that need them are left out".into()),
     }
     if !["", "all"].contains(&trace.run.filter.as_str()) && census.is_some() {
-        page.notes.push(format!("what is from events lacks what was filtered out: `{}`", trace.run.filter));
+        page.notes.push(format!(
+            "figures from events lack what the filter of the run left out: `{}`",
+            trace.run.filter
+        ));
     }
     page
 }

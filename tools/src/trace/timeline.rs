@@ -50,7 +50,7 @@ pub(crate) struct Options {
     /// Characters of a row
     #[arg(long, value_name = "CHARACTERS", default_value_t = 100, value_parser = count_parser(10..=1000u32))]
     width: u32,
-    /// Draw it to this file
+    /// Draw the timeline to this file
     #[arg(long, value_name = "FILE.svg")]
     svg: Option<PathBuf>,
     /// Pixels of a row in the picture
@@ -102,9 +102,9 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         return Err(Error::Usage(match &options.chunk[..] {
             [] => "nothing is recorded there".into(),
             names => {
-                let another = view.any_chunk().map(|chunk| format!("; {} did", trace.chunk_name(chunk)));
+                let another = view.any_chunk().map(|chunk| format!("; {} is", trace.chunk_name(chunk)));
                 let another = another.unwrap_or_default();
-                format!("no chunk called {} did anything in this time{another}", names.join(" or "))
+                format!("no chunk named {} is recorded in this time{another}", names.join(" or "))
             }
         }));
     }
@@ -138,7 +138,7 @@ fn chosen(options: &Options, trace: &Trace) -> Result<(Window, Option<String>), 
         .max_by(|&a, &b| trace.syncs[a].imbalance_before.total_cmp(&trace.syncs[b].imbalance_before));
     let Some(worst) = worst else { return Ok((whole, None)) };
     let why = format!(
-        "{} events are many: this is around sync {}, the worst of {}; --time .. shows all",
+        "{} events are too many: shown is the time around sync {}, the worst of {}; --time .. shows all",
         trace.events(),
         trace.syncs[worst].sync,
         trace.syncs.len()

@@ -31,7 +31,7 @@ pub(super) fn check_magic(magic: &[u8]) -> Result<(), String> {
     } else if matches!(version.as_str(), "" | "1" | "2") {
         Err(format!("it is something else: {expected}"))
     } else {
-        Err(format!("it has version {version} of the format, this reads versions 1 and 2"))
+        Err(format!("it has version {version} of the format, expected 1 or 2"))
     }
 }
 
@@ -61,8 +61,8 @@ pub(super) fn differing_headers(file: &mut File, length: u64) -> Vec<Fault> {
     let Ok(Some(blocks)) = indexed(file, length) else { return Vec::new() };
     let faults = blocks.iter().filter_map(|&(at, header)| match header_at(file, at, length) {
         Ok(found) if found == header => None,
-        Ok(_) => Some((at, "the header of a block differs from what the index says".into())),
-        Err(why) => Some((at, format!("{why}; the index still knows the block"))),
+        Ok(_) => Some((at, "the header of a block differs from the index".into())),
+        Err(why) => Some((at, format!("{why}; the index still lists the block"))),
     });
     faults.collect()
 }

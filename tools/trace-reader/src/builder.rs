@@ -112,7 +112,7 @@ impl TraceBuilder {
         let io_error = |source| TraceError::Io { path: path.to_owned(), source };
         // Checked before opening, because opening a pipe waits for a writer.
         if !fs::metadata(path).map_err(io_error)?.is_file() {
-            return Err(not("it is no file: expected one that CARIBOU_TRACE wrote".into()));
+            return Err(not("it is not a file: expected one that CARIBOU_TRACE wrote".into()));
         }
         let mut file = File::open(path).map_err(io_error)?;
         let length = file.metadata().map_err(io_error)?.len();
@@ -201,7 +201,7 @@ impl TraceBuilder {
             *taken = taken.saturating_add(size_of_records(&header));
             let most = records_max(header.kind);
             let read = if *taken > most {
-                Err(format!("those of the trace take more than {} MiB, the most that is read", most >> 20))
+                Err(format!("in all files they take more than {} MiB, the most that is read", most >> 20))
             } else {
                 read_block(file, at, &header, &mut stored, &mut raw)
                     .and_then(|()| records.take(&header, &raw))
@@ -266,7 +266,7 @@ impl Records {
                     self.names.arrays = names.arrays;
                 }
                 if self.names_lost && !names.names.is_empty() {
-                    return Err("names before them are, so that their numbers are not known".into());
+                    return Err("earlier names are missing, so the numbers of these are unknown".into());
                 }
                 self.names.names.append(&mut names.names);
             }
@@ -320,7 +320,7 @@ fn json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, String> {
 }
 
 fn unreadable(error: &serde_json::Error) -> String {
-    format!("it does not read as one: {}", one_line(&error.to_string()))
+    format!("its JSON is not valid: {}", one_line(&error.to_string()))
 }
 
 fn promised(found: usize, header: &Header) -> Result<(), String> {

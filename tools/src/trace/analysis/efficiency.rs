@@ -23,9 +23,9 @@ use crate::trace::page::{Cell, Table};
 use crate::trace::select::Window;
 
 /// Explanation of the factors, for the user.
-pub(crate) const FACTORS: &str = "Efficiency: parallel = available vCPU (computed / computed and lost) x load balance \
-    (average / largest time in chunks, phase by phase) x runtime (time in chunks / that and the runtime's) x \
-    communication (neither waiting for messages nor at syncs).";
+pub(crate) const FACTORS: &str = "Efficiency: parallel = available vCPU (computed / (computed + lost)) x load balance \
+    (average / largest time in chunks, phase by phase) x runtime (time in chunks / (chunks + runtime)) x \
+    communication (part of the time without waiting for messages or syncs).";
 
 /// Fewest bins of the profile per phase.
 const BINS_IN_PHASE: u64 = 4;

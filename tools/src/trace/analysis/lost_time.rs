@@ -61,7 +61,9 @@ pub(crate) fn outside_handlers_text(spent: &TimeBreakdown, taken: &LostTime) -> 
     let beside = spent.parts().share(taken.outside_handlers_ns);
     let percent = 100.0 * beside;
     (beside > BESIDE_MIN).then(|| {
-        format!("another {percent:.1} % was lost beside handlers, say samples: it is in runtime and idle")
+        format!(
+            "samples show another {percent:.1} % lost outside of handlers, which counts as runtime and idle"
+        )
     })
 }
 

@@ -178,8 +178,8 @@ impl TimeBreakdown {
         match (self.source, self.coarse) {
             (Source::Profile, false) => "times are from the profile of the run".into(),
             (Source::Profile, true) => {
-                "times are from the profile of the run, whose bins are too wide for what was asked: they are \
-                 taken as spent evenly within a bin"
+                "times are from the profile of the run, whose bins are wider than the ones asked for: time counts as \
+                 spread evenly within a bin"
                     .into()
             }
             (Source::Events, _) => "times are from events".into(),

@@ -150,12 +150,13 @@ impl<'t> ChunkLocations<'t> {
             let file = file.map_or(&self.trace.path, |rank| &rank.path);
             let Visits { arrived, left, sent_here } = *visits;
             if sent_here > arrived + u64::from(was_under_way(chunk, rank)) {
-                let what =
-                    || format!("{} set off for rank {rank} {sent_here} times and arrived {arrived}", name());
+                let what = || {
+                    format!("{} left for rank {rank} {sent_here} times and arrived {arrived} times", name())
+                };
                 findings.add(NOT_ARRIVED, file, FindingLocation::Whole, what);
             }
             if left > arrived {
-                let what = || format!("{} left rank {rank} {left} times and arrived {arrived}", name());
+                let what = || format!("{} left rank {rank} {left} times and arrived {arrived} times", name());
                 findings.add(NEVER_CAME, file, FindingLocation::Whole, what);
             }
             if arrived > left {
@@ -165,7 +166,7 @@ impl<'t> ChunkLocations<'t> {
         for (chunk, ranks) in at_end.into_iter().filter(|&(_, ranks)| ranks > 1) {
             let what = || {
                 format!(
-                    "{} came {ranks} times more than it left; was it removed and inserted again?",
+                    "{} arrived {ranks} times more than it left; was it removed and inserted again?",
                     self.trace.chunk_name(chunk)
                 )
             };

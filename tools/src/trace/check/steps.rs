@@ -17,7 +17,7 @@ pub(super) fn look(trace: &Trace, whole: bool, findings: &mut Findings) {
     for step in &trace.steps {
         let mut faults = of_one(step, workers);
         if trace.run.shape != Shape::Supersteps {
-            faults.push("is of a program that has none".into());
+            faults.push("is of a program without steps".into());
         }
         // A record that is faulty by itself is not compared.
         if faults.is_empty() {
@@ -48,7 +48,7 @@ fn of_one(step: &StepRecord, workers: usize) -> Vec<String> {
     for (number, worker) in step.workers.iter().enumerate() {
         let (jobs, ns) = (worker.dropped, worker.dropped_ns);
         if jobs > 0 && step.copies < 2 {
-            faults.push(format!("worker {number} dropped {jobs} jobs, of which nobody had a copy"));
+            faults.push(format!("worker {number} dropped {jobs} jobs, of which no worker had a copy"));
         } else if ns > worker.computing_ns || jobs == 0 && ns > 0 {
             let all_ns = worker.computing_ns;
             faults.push(format!("worker {number} computed {jobs} jobs for {ns} ns and dropped them, and computed {all_ns} ns in all"));

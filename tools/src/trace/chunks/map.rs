@@ -48,11 +48,12 @@ pub(super) fn draw<'c>(
     }
     let mut notes = Vec::new();
     if without > 0 {
-        notes
-            .push(format!("map: {without} chunks whose index is no number or pair of numbers are not in it"));
+        notes.push(format!(
+            "map: {without} chunks whose index is not a number or a pair of numbers are left out"
+        ));
     }
     if arrays.len() > ARRAYS_MAX {
-        notes.push(format!("map: {} more arrays are not in it", arrays.len() - ARRAYS_MAX));
+        notes.push(format!("map: {} more arrays are left out", arrays.len() - ARRAYS_MAX));
     }
     let panels: Vec<Panel> =
         arrays.iter().take(ARRAYS_MAX).map(|(&array, chunks)| Panel::new(array, chunks)).collect();

@@ -71,7 +71,7 @@ impl Heaviest {
     pub(super) fn note(&self) -> Option<String> {
         (self.forgotten > 0).then(|| {
             format!(
-                "more than {} pairs of chunks: what one sent may be up to {:.0} messages and {} too low",
+                "more than {} pairs of chunks: figures of a pair may be up to {:.0} messages and {} too low",
                 self.most,
                 self.error.messages,
                 bytes(self.error.bytes as u64)

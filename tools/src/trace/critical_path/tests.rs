@@ -65,7 +65,7 @@ fn a_worker_that_waited_for_a_message_passes_the_path_to_its_sender() {
     assert_eq!(time(&found, "chunks", "chunk", "array 0[#2]"), 800);
     let notes = found["notes"].to_string();
     assert!(
-        notes.contains("`send_at_quiescence` or `send_after`: what these waited for is in it"),
+        notes.contains("it includes the wait of messages sent by `send_at_quiescence` or `send_after`"),
         "{notes}"
     );
     let bounds = &found["tables"]["bounds"];
@@ -113,7 +113,7 @@ fn a_message_that_was_handled_before_its_sender_had_ended_has_one() {
     second[1] = idle(300, 600);
     let found = json(&write("quick", &[first, second]), &[]);
     let notes = found["notes"].to_string();
-    assert!(notes.contains("1 message handled before the handler that sent had ended"), "{notes}");
+    assert!(notes.contains("1 message handled before the sending handler ended"), "{notes}");
     assert!(!notes.contains("without a sender"), "{notes}");
 }
 

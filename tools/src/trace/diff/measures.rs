@@ -109,7 +109,7 @@ impl Started {
         };
         (counted && many as f64 > MORE * few as f64).then(|| {
             format!(
-                "the runs had not as much to do, {} and {} deliveries handled",
+                "the runs did different amounts of work, {} and {} deliveries handled",
                 self.deliveries, other.deliveries
             )
         })

@@ -205,7 +205,7 @@ fn a_directory_that_is_not_empty_is_refused() {
     let (dir, out) = (generated("export-twice", 1_000), Scratch::new("export-twice-out"));
     export(&dir, "projections", &out, &[]).unwrap();
     let again = export(&dir, "projections", &out, &[]).unwrap_err();
-    assert!(again.ends_with("is not empty; name a directory that is, or that is not there"), "{again}");
+    assert!(again.ends_with("is not empty, expected an empty directory or a new name"), "{again}");
 }
 
 #[test]

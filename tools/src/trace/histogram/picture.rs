@@ -17,8 +17,8 @@ pub(super) fn draw(trace: &Trace, found: &Found) -> Svg {
     ];
     let panels: Vec<_> = panels.into_iter().filter(|(_, spread, _)| spread.count() > 0).collect();
     let (wide, high) = (640.0, 200.0);
-    let mut svg = Svg::new(wide + 40.0, 40.0 + high * panels.len() as f64, "How long things are");
-    svg.text((20.0, 18.0), Anchor::Start, &format!("{}: how long things are", trace.run.run_id));
+    let mut svg = Svg::new(wide + 40.0, 40.0 + high * panels.len() as f64, "Durations and sizes");
+    svg.text((20.0, 18.0), Anchor::Start, &format!("{}: durations and sizes", trace.run.run_id));
     for (number, (title, spread, time)) in panels.into_iter().enumerate() {
         let by_sum = title.starts_with("exec") || title.starts_with("idle");
         let (top, octaves) = (40.0 + high * number as f64, spread.octaves());

@@ -35,23 +35,23 @@ const COLUMNS: [Column; 20] = [
 ];
 
 /// Explanation of some heads, for the user.
-pub(crate) const WORDS: &str = "active: ranks that have work from then on, the first ones; imbalance: completion time of the slowest rank over what it would be with all work \
-    divided by the measured capacities, 1 is the best; work: largest over average work of the ranks, as if all were \
-    equally fast and alone; predicted, actual: imbalance of the next phase; error: how much longer a step of it took than \
-    predicted, counted by messages handled; predicted saving: of the next phase, for as many steps as that had; measured \
-    saving: how much longer that would have taken had nothing moved, by its own loads; expected: what moves were expected \
-    to save when they were judged, until the next decision was thought likely; needed: the saving above which moves are \
-    made, their cost; in a window that, or what predictions err by if it is more, over the part of their savings that \
-    plans have kept; collect: from the first rank to the \
-    last, mostly waiting for the slowest; decide: the strategy's own time, on rank 0; migrate: until the last chunk has \
-    landed. What workers did for syncs meanwhile, snapshots and packing among it, is in `profile` as measure, decide and \
-    migrate: wall time, which includes waiting";
+pub(crate) const WORDS: &str = "active: ranks that have work from then on, the first ones; imbalance: completion time \
+    of the slowest rank over the time with all work divided by the measured capacities, 1 is the best; work: largest \
+    over average work of the ranks, as if all had equal speed and no competing process; predicted, actual: imbalance \
+    of the next phase; error: how much longer a step of that phase took than predicted, with steps counted by messages \
+    handled; predicted saving: of the next phase, for as many steps as that had; measured saving: how much longer that \
+    phase would have taken without moves, by its own loads; expected: saving that the balancer expected of the moves \
+    until its next likely decision; needed: the saving above which it makes moves: their cost; in a window, the larger \
+    of cost and prediction error, divided by the part of predicted savings that earlier plans reached; collect: from the \
+    first rank to the last, mostly waiting for the slowest; decide: the strategy's own time, on rank 0; migrate: until \
+    the last chunk has arrived. What workers did for syncs, with snapshots and packing, is in `profile` as measure, \
+    decide and migrate: wall time, which includes waiting";
 
 /// Explanation of the verdicts, for the user.
 pub(crate) const VERDICTS: &str = "verdict: moved: chunks moved; balanced already: the strategy had nothing to move; nothing \
     proposed: the same, though imbalance was above 1.1; refused: its moves would have saved less than needed; not \
-    asked: the best plan there could be would have saved less than deciding and a move cost; resized: chunks left \
-    inactive ranks, whatever that gained";
+    asked: even the best plan would have saved less than a decision and one move cost; resized: chunks left inactive \
+    ranks, whatever the gain";
 
 /// A table with one row per sync.
 pub(crate) fn table<'o>(trace: &Trace, syncs: impl IntoIterator<Item = &'o SyncEffect<'o>>) -> Table {

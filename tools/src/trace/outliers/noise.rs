@@ -130,7 +130,8 @@ impl Noise {
             (all.noise, all.noise_ns) = (all.noise + rank.noise, all.noise_ns + rank.noise_ns);
         }
         page.says.push(format!(
-            "{} of {} executions took over {LONG} times what four in five of their chunk and kind take: {} by work ({} more than that), {} by noise ({})",
+            "{} of {} executions took over {LONG} times the 80th percentile of their chunk and kind: {} by work ({} \
+             more than that), {} by noise ({})",
             all.work + all.noise,
             all.executions,
             all.work,
@@ -157,7 +158,7 @@ impl Noise {
         page.tables.push(table);
         page.tables.push(self.longest(trace));
         page.notes.push(
-            "usual: what four in five take at most, an estimate (P2); lost time is charged to the longest handler of a batch".into(),
+            "usual: 80th percentile, an estimate (P2); lost time is charged to the longest handler of a batch".into(),
         );
     }
 

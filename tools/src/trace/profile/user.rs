@@ -57,7 +57,9 @@ pub(super) fn page(trace: &Trace, selection: &Selection) -> (Page, Vec<Problem>)
     if page.tables.is_empty() {
         page.says.push(match trace.events() {
             0 => "no events were recorded: run with CARIBOU_TRACE set".into(),
-            _ => "the program named nothing here: Ctx::span, Ctx::mark and Ctx::counter do".into(),
+            _ => "the program recorded no spans, marks or counters here: see Ctx::span, Ctx::mark and \
+                Ctx::counter"
+                .into(),
         });
     } else {
         page.notes.push(
@@ -181,6 +183,9 @@ mod tests {
         let scratch = Scratch::new("profile-user-none");
         write_rank(&scratch, &RunRecord::default(), &[idle(0, 5)], 5);
         let text = caribou(&["trace", "profile", scratch.text(), "--user"]).unwrap();
-        assert!(text.contains("the program named nothing here: Ctx::span"), "{text}");
+        assert!(
+            text.contains("the program recorded no spans, marks or counters here: see Ctx::span"),
+            "{text}"
+        );
     }
 }

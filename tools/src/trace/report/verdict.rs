@@ -65,7 +65,7 @@ fn failures(report: &Report<'_>) -> Vec<String> {
     }
     if report.trace.dropped() > 0 {
         said.push(format!(
-            "{} events were not kept: what needs all events is too low.",
+            "{} events were not kept: figures that need all events are too low.",
             report.trace.dropped()
         ));
     }

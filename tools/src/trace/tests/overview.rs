@@ -552,7 +552,7 @@ fn a_part_of_the_runtime_is_no_chunk() {
     assert_eq!(text.lines().next(), Some(expected));
     assert!(!text.contains("decide"), "{text}");
     let wrong = caribou(&["trace", "profile", dir.text(), "--rank", "7"]).unwrap_err();
-    assert_eq!(wrong, "--rank names none of the trace's ranks, which are 0");
+    assert_eq!(wrong, "--rank: expected ranks of the trace, which are 0");
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn a_strip_shows_work_loss_and_idleness_where_they_were() {
     let rows = rows(&page, "rows");
     assert_eq!((rows.len(), rows[0]["strip"].as_str().unwrap()), (1, " 11>      "));
     let wrong = caribou(&["trace", "timeline", dir.text(), "--chunk", "Rod"]).unwrap_err();
-    assert_eq!(wrong, "no chunk called Rod did anything in this time; Block[[0, 0]] did");
+    assert_eq!(wrong, "no chunk named Rod is recorded in this time; Block[[0, 0]] is");
     let wrong = caribou(&["trace", "timeline", dir.text(), "--around-sync", "3"]).unwrap_err();
     assert!(wrong.contains("no such sync"), "{wrong}");
 }
@@ -254,7 +254,10 @@ fn the_matrix_has_every_message_and_says_what_stays_local() {
     }
     let silent = RunRecord { arrows: 0, ..run_of(Shape::Arrays) };
     let dir = written("b-silent", &silent, &[vec![handler(0, 10, 0, 0, 0, 0)]]);
-    assert!(caribou(&["trace", "comm", dir.text()]).unwrap().contains("needs sends, CARIBOU_TRACE_FILTER"));
+    assert!(caribou(&["trace", "comm", dir.text()]).unwrap().contains(
+        "no sends were recorded: see \
+        CARIBOU_TRACE_FILTER"
+    ));
 }
 
 #[test]
@@ -296,7 +299,10 @@ fn chunks_have_the_loads_and_moves_that_were_recorded() {
     let one = json(&["chunks", dir.text(), "--index", first]);
     assert_eq!(sum(&one, "phases", "load_ns"), load_ns[first] as u64);
     assert_eq!(one["tables"]["moves"].as_array().unwrap().len() as u64, moves[first]);
-    assert!(caribou(&["trace", "chunks", dir.text(), "--index", "Ring"]).unwrap_err().contains("name one"));
+    assert!(caribou(&["trace", "chunks", dir.text(), "--index", "Ring"]).unwrap_err().contains(
+        "have this name, \
+        choose one"
+    ));
 }
 
 #[test]
@@ -433,7 +439,7 @@ fn a_rank_or_time_that_the_run_does_not_have_is_refused_by_all() {
     let out = dir.join("out");
     for command in ["profile", "timeline", "utilisation", "chunks", "histogram", "comm", "critical-path"] {
         for (part, said) in [
-            (["--rank", "9"], "--rank names none of the trace's ranks, which are 0, 1"),
+            (["--rank", "9"], "--rank: expected ranks of the trace, which are 0, 1"),
             (["--time", "70s..80s"], "--time begins after the run, which took "),
         ] {
             let line = caribou(&["trace", command, dir.text(), part[0], part[1]]).unwrap_err();
@@ -444,7 +450,7 @@ fn a_rank_or_time_that_the_run_does_not_have_is_refused_by_all() {
         let arguments = ["trace", "export", dir.text(), "-o", &out];
         caribou(&[&arguments[..], more].concat()).unwrap_err()
     };
-    assert!(export(&["--to", "csv", "--rank", "9"]).starts_with("--rank names none"));
+    assert!(export(&["--to", "csv", "--rank", "9"]).starts_with("--rank: expected ranks of the trace"));
     assert_eq!(export(&["--to", "csv", "--flows", "all"]), "--flows is for --to perfetto and chrome");
     assert_eq!(export(&["--to", "text", "--phase", "1"]), "--phase is for --to snapshot");
     assert!(

@@ -194,7 +194,7 @@ fn the_trace_of_a_run_is_sound_whatever_the_policy() {
         assert!(!chunks.contains(" a phase\n"), "{lb}: {chunks}");
         assert!(!chunks.contains(" B ") && chunks.contains("sizes are not known"), "{lb}: {chunks}");
         let path = caribou(&["trace", "critical-path", dir.text()]).unwrap();
-        assert!(path.contains("(bound_ns) is another"), "{lb}: {path}");
+        assert!(path.contains("(bound_ns) is different"), "{lb}: {path}");
         let export = ["trace", "export", dir.text(), "--to", "lbdata", "--out", &dir.join("lbdata")];
         let refused = caribou(&export).unwrap_err().to_string();
         assert_eq!(refused, "LB data is of chunks and syncs, and shares of supersteps have none of these");

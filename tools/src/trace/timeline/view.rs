@@ -187,7 +187,7 @@ impl View {
                 Some(format!("{left_out} more workers: --rank chooses among them"))
             }
             View::Chunks { left_out, .. } if *left_out > 0 => {
-                Some(format!("{left_out} more chunks that are called so: name single ones"))
+                Some(format!("{left_out} more chunks have this name: choose single ones"))
             }
             _ => None,
         }

@@ -16,7 +16,7 @@ fn foreign_files_are_refused_with_one_line_that_says_what_was_expected() {
     says(b"caribou-tr", "ends too early");
     says(b"hello, this is a text file\n", "is something else");
     says(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is something else");
-    says(b"caribou-trace 3\n........", "has version 3 of the format, this reads versions 1 and 2");
+    says(b"caribou-trace 3\n........", "has version 3 of the format, expected 1 or 2");
     says(b"caribou-trace 17 ...", "has version 17 of the format");
     says(b"caribou-trace 1\r\n.......", "is something else");
     says(MAGIC, "has no run record");
@@ -30,7 +30,7 @@ fn directories_without_a_trace_or_with_several_are_refused_with_one_line() {
     assert!(refused(open()).contains("no trace is in there: expected rank-00000.trace"));
     assert!(refused(Trace::open(&dir.0.join("nowhere"))).contains("nowhere: cannot be read"));
     fs::create_dir(dir.0.join("rank-00003.trace")).unwrap();
-    assert!(refused(open()).contains("rank-00003.trace: it is no file"));
+    assert!(refused(open()).contains("rank-00003.trace: it is not a file"));
     fs::remove_dir(dir.0.join("rank-00003.trace")).unwrap();
     small(&dir.0.join("run-10"), 0, 1);
     assert_eq!(open().unwrap().events(), 29);
@@ -53,7 +53,7 @@ fn pipes_and_unreadable_files_are_told_and_do_not_hang() {
     assert_eq!(trace.ranks.len(), 1);
     let told: Vec<String> = trace.problems.iter().map(Problem::to_string).collect();
     let said = |what: &str| assert!(told.iter().any(|line| line.contains(what)), "{what}: {told:?}");
-    said("rank-00001.trace: byte 0: left out: it is no file");
+    said("rank-00001.trace: byte 0: left out: it is not a file");
     // Root can read the file, and finds no trace in it.
     said("rank-00002.trace: byte 0: left out: it ");
 }

@@ -33,7 +33,7 @@ pub(super) fn outliers(report: &Report<'_>) -> Markup {
 }
 
 fn too_many(command: &str) -> Markup {
-    nothing(&format!("More than {EVENTS_MAX} events: `{command}` tells."))
+    nothing(&format!("More than {EVENTS_MAX} events: run `{command}`."))
 }
 
 /// The sentences of a page, its first `open` tables, and its other tables folded. `ids` are of the first tables.

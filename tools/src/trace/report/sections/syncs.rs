@@ -26,8 +26,9 @@ pub(super) fn balancing(report: &Report<'_>) -> Markup {
     let balance = &report.balance;
     let Some(worst) = balance.worst else {
         return nothing(
-            "No syncs, and no window that was decided. By default chunks are balanced while they run, where that is likely \
-             to pay. With CARIBOU_LB_PERIOD=20 they are balanced at syncs, if they call Ctx::at_sync or at_sync_nowait.",
+            "No syncs, and no window with a decision. By default chunks are balanced while they run, where that is \
+             likely to pay. With CARIBOU_LB_PERIOD=20 they are balanced at syncs, if they call Ctx::at_sync or \
+             at_sync_nowait.",
         );
     };
     let line = |value: fn(&SyncEffect<'_>) -> f64| {

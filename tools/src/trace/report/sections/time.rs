@@ -80,13 +80,13 @@ fn cuts(report: &Report<'_>, finest_ns: u64) -> Markup {
                 "Time is merged into bins of " (duration(finest_ns as f64)) " or more (" (slices) " slices), coloured by the kind that took most."
             }
             @if profiles > 0 && slices > 0 {
-                " " (profiles) " workers are drawn from their profiles: their events tell of less."
+                " " (profiles) " workers are drawn from their profiles: their events cover less time."
             }
             @if figures.workers_per_row > 1 {
                 " A row is " (figures.workers_per_row) " workers: heights are their average."
             }
             @if stretches.messages() > 0 {
-                " Of " (stretches.messages()) " messages there it is known when they were sent"
+                " Send times are known of " (stretches.messages()) " messages there"
                 @if report.trace.run.arrows > 1 { "; one in " (report.trace.run.arrows) " was recorded" }
                 "."
             }
