@@ -7,9 +7,9 @@
 //! | `pdb` | reads records in fixed columns |
 //! | `residue` | chooses one of several positions of a PDB atom |
 //!
-//! Nothing of a file is ignored silently. A line that cannot be read is a [`Fault`] with its number and contents. Lines
-//! that are left out on purpose are counted in [`Structure::notes`]. Text that is not data, such as a comment, may have
-//! any bytes.
+//! Only descriptive records, blank lines and comments are skipped. A line that cannot be read is a [`Fault`] with its
+//! number and contents. Lines that are left out on purpose are counted in [`Structure::notes`]. Text that is not data,
+//! such as a comment, may have any bytes.
 
 mod comment;
 mod pdb;

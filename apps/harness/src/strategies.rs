@@ -1,7 +1,7 @@
 //! Chooses the strategy of each run and checks that it fits the [`Shape`] of the program.
 //!
-//! A strategy that does not fit is refused before anything runs, and the error names the command-line option. The
-//! runtime would refuse it only when that run begins, without the name of the option.
+//! A strategy that does not fit is refused before anything runs, and the error names its source (`--compare`,
+//! `--lb` or `CARIBOU_LB`). The runtime would refuse it only when that run begins, without the name of an option.
 
 use caribou::Config;
 use caribou::lb::Shape;

@@ -1,7 +1,8 @@
 //! Simulates a host with two hardware threads per core, whose scheduler moves workers between cores.
 //!
 //! A worker is fast while no other worker *runs* on the second hardware thread of its core. So the end of one worker
-//! makes another faster, and equal shares may end together on a busy host (figure 8 of the RUPER-LB paper).
+//! makes another faster, and moves between cores even out speeds. On a full host, equal shares therefore end nearly
+//! together (figure 8 of the RUPER-LB paper).
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Sums the load of each rank under one [`Background`] model. Strategies and metrics compute completion times from the
-//! sums.
+//! Sums the load of each rank under one [`Background`] model: other processes lower its capacity or add to its load.
+//! Strategies and metrics compute completion times from the sums.
 //!
 //! Senseless numbers are corrected here and nowhere else. Capacities are held between [`CAPACITY_MIN`] and
 //! [`CAPACITY_MAX`]. A load is cut so that the sum of all loads fits into a `u64`. Strategies can therefore add and

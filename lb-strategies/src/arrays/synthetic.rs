@@ -1,6 +1,6 @@
 //! Generates snapshots from a seed, to compare strategies in tests, benches and the tool.
 //!
-//! Chunks start in blocks: with C chunks on P ranks, rank p holds chunks pC/P up to (p+1)C/P. The unit of load is 1 ms
+//! Chunks start in blocks: with C chunks on P ranks, rank p holds chunks pC/P up to (p+1)C/P. A load of 1 is 1 ms
 //! of ticks, and the state of a chunk is 64 KiB. The workloads are no models of real machines: the tool reads traces of
 //! those.
 

@@ -4,8 +4,8 @@
 //! in virtual time) gives it events with their times as [`Input`]s, and carries out its [`Output`]s:
 //!
 //! ```text
-//!  Begin, Wants, Message, Timer, Resize            Run, Send, WakeAt, Release, Closed
-//! --------------------------------------> PoolRank ---------------------------------->
+//!  Begin, Wants, Message, Timer, Resize            Run, Commit, Discard, Send, WakeAt, Release, Closed
+//! --------------------------------------> PoolRank ---------------------------------------------------->
 //! ```
 //!
 //! The machine of rank 0 also has the central part of a policy, such as the root or the master. Each policy has its own
@@ -17,6 +17,8 @@
 //! 2. Messages between two ranks arrive once and in order. If a rank is lost, the driver ends the pool with an error.
 //! 3. `now` is a clock of this rank that never goes back. Times of different ranks are never compared.
 //! 4. `Timer` comes at or soon after the time of the last `WakeAt`. A spurious `Timer` has no effect.
+//! 5. `Resize` comes where the run shrinks or expands, only for policies that allow it: from now on this rank may have
+//!    work, or may not.
 //!
 //! # What a machine promises
 //! 1. Over all ranks, each index of `0..iterations` is run exactly once, for any speeds, delays and orders. Runs that a
@@ -24,8 +26,8 @@
 //! 2. `Wants` is answered, at once or later, by a `Run` with a range that is not empty, or by `Release`. After
 //!    `Release`, the worker gets nothing more.
 //! 3. `Closed` comes once, when all workers are released and no message is expected. Later inputs are ignored.
-//! 4. A machine never fails or panics, and never loops without progress: each `Output` takes the driver time, and a
-//!    `WakeAt` in the past gives one `Timer`.
+//! 4. A machine never fails or panics. It sends no outputs endlessly, because the driver must carry out each one, and
+//!    a `WakeAt` in the past gives a `Timer` at once.
 
 use std::ops::Range;
 

@@ -8,9 +8,9 @@
 //! in proportion to 1 / pace, where pace is its seconds per unit of weight.
 //!
 //! The paper takes the excess off in proportion to LF_i. From equal shares, from which the paper divides once, this is
-//! the same. From unequal shares, it takes the excess of a large share from a small one: the rounding of large shares
-//! can leave a slow worker with one unit forever. The paper also divides by the number of workers and repeats, which
-//! diverges if the mean of LF is above 2. Here [`Row::in_proportion`] rounds, with an exact sum.
+//! the same. From unequal shares, the excess of large shares is also taken off a share of one
+//! unit, so that share may never grow. For p workers, the paper takes off excess x LF_i / p and repeats, which diverges
+//! if the mean of LF is above 2. Here [`Row::in_proportion`] rounds, with an exact sum.
 
 use super::equal::equal;
 use super::pace::{By, Paces};

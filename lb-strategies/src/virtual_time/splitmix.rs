@@ -1,4 +1,5 @@
-//! SplitMix64: random numbers that are the same on every platform and in every language.
+//! SplitMix64: random numbers that are the same on every platform and in every language. (`exponential` and `normal`
+//! may differ in their last bits, because they use the logarithm and the cosine of the platform.)
 //!
 //! Scenarios name their seeds, so that a reader can repeat them with ten lines of any language. The stream of a library
 //! may change with its next version. The numbers are spread evenly, but are not fit for cryptography.

@@ -1,7 +1,7 @@
 //! Executes Task Bench's graphs with MPI alone, to compare it with the runtime.
 //!
-//! Points are spread in blocks of equal size. At each timestep a rank posts a receive for every input from another
-//! rank, and a send for every output of the last timestep that another rank reads. It waits for all of them and
+//! Points are spread in blocks of equal size, or one more. At each timestep a rank posts a receive for every input from
+//! another rank, and a send for every output of the last timestep that another rank reads. It waits for all of them and
 //! executes its tasks in order, as Task Bench's own program of nonblocking messages does. Nothing overlaps, and nothing
 //! moves.
 

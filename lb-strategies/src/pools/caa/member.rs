@@ -1,4 +1,5 @@
-//! Runs the workers of one rank through the phases of `caa`.
+//! Runs the workers of one rank under `caa`: equal shares first, then new shares, or tasks on request from rank 0
+//! (`Serve`).
 //!
 //! ```text
 //!            Stop, or all have finished       all at rest            Serve

@@ -1,7 +1,7 @@
-//! Keeps the quota, the reports and the speed of one worker of a task (paper, Table 1 left, Fig. 2 right).
+//! Keeps the quota, the reports and the speed of one worker of a task, the pool of one rank (paper, Table 1 left, Fig. 2 right).
 //!
-//! A worker's speed is measured between its last two reports, without older reports and without smoothing. The
-//! [`Task`](super::task::Task) divides the iterations among workers.
+//! A report measures the speed of the worker since the last measurement, without smoothing. A report that comes too
+//! soon only registers its count. The [`Task`](super::task::Task) divides the iterations among workers.
 
 use super::parameters::{Settings, seconds};
 use super::task::TaskError;

@@ -1,8 +1,9 @@
-//! The instruments of a worker: measure the load of chunks, record the run, and update the activity board.
+//! The instruments of a worker: measure the load of chunks, record the run, and update the activity
+//! board, on which the monitor sees the current work of each worker.
 //!
-//! The [`Meter`], which charges chunks, and the [`Recorder`] cut time into slices at the same clock readings. Either
-//! may be missing, in a run without measurement or record. A *lap* is the time between two readings in a run of a
-//! chunk.
+//! The [`Meter`], which charges chunks, and the [`Recorder`] cut time into slices at the same clock readings. A run
+//! without record has no `Recorder`; a run with neither measurement nor record has no `Meter` either. A *lap* is the
+//! time between two readings in a run of a chunk.
 
 use std::rc::Rc;
 

@@ -1,7 +1,8 @@
 //! Computes the phases (times between syncs) of a rank for the exports. A phase has the loads of chunks at the sync
 //! that ends it, and the messages sent since the previous sync. What happened after the last sync is in no phase.
 //!
-//! Phases are passed on one by one: memory is bounded by the chunks of a rank and its communicating pairs in a phase.
+//! Phases are passed on one by one. Memory holds the chunks and syncs of the run, and the loads and communicating
+//! pairs of one phase.
 
 use std::collections::{BTreeMap, BTreeSet};
 
