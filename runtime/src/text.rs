@@ -17,9 +17,11 @@ pub(crate) fn resize_line(active: usize, all: usize, before: usize) -> String {
 pub(crate) fn duration(time: Duration) -> String {
     let ns = time.as_nanos() as f64;
     let units = [(1e9, "s"), (1e6, "ms"), (1e3, "us")];
-    let (unit_ns, unit) = units.into_iter().find(|&(unit_ns, _)| ns >= unit_ns).unwrap_or((1.0, "ns"));
+    // A number that three digits round up to 1000 is 1.00 of the larger unit.
+    let is_reached = |unit_ns: f64| ns >= 0.9995 * unit_ns;
+    let (unit_ns, unit) = units.into_iter().find(|&(unit_ns, _)| is_reached(unit_ns)).unwrap_or((1.0, "ns"));
     let number = ns / unit_ns;
-    let digits = if number < 10.0 { 2 } else { usize::from(number < 100.0) };
+    let digits = if number < 9.995 { 2 } else { usize::from(number < 99.95) };
     format!("{number:.digits$} {unit}")
 }
 
@@ -46,6 +48,7 @@ mod tests {
     fn a_duration_has_three_digits() {
         let text = |ns| duration(Duration::from_nanos(ns));
         assert_eq!([35_544_000, 1_500, 123_000_000_000].map(text), ["35.5 ms", "1.50 us", "123 s"]);
+        assert_eq!([999_600, 9_996_000_000, 99_960_000].map(text), ["1.00 ms", "10.0 s", "100 ms"]);
     }
 
     #[test]

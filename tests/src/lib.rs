@@ -36,7 +36,7 @@ use std::time::Duration;
 use caribou::{Chunk, Config, Error, Extent, Placement, Report, Values};
 
 pub use self::scratch::{Scratch, scratch};
-pub use self::sweep::{Seeds, expected, seed_count, seeds, simulated};
+pub use self::sweep::{Seeds, expected, seeds, simulated};
 
 /// Time that a run may take before it counts as hanging: thousands of times what the tests need.
 const PATIENCE: Duration = Duration::from_secs(20);

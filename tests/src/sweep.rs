@@ -39,7 +39,7 @@ pub fn seeds(usual: u64, test: &'static str) -> Seeds {
 }
 
 /// The number of [`seeds`].
-pub fn seed_count(usual: u64) -> u64 {
+fn seed_count(usual: u64) -> u64 {
     seeds(usual, "").count() as u64
 }
 
@@ -52,7 +52,7 @@ fn variable(name: &str) -> Option<u64> {
 /// seeds need not meet it at all.
 pub fn expected(count: u64, usual: u64) -> u64 {
     let seeds = seed_count(usual);
-    if seeds < 20 { 0 } else { count * seeds / usual }
+    if seeds < 20 { 0 } else { (count * seeds).div_ceil(usual) }
 }
 
 /// The simulated run of a seed; every fourth is disturbed.

@@ -157,7 +157,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_WATCHDOG",
         default: "10",
-        meaning: "seconds until a warning names a handler that has not returned, a pool whose workers all wait, or a rank 0 that waits for other processes; a stopped process is named 3 seconds later. A failed run waits the same time for processes that do not answer. 0: never",
+        meaning: "seconds until a warning names a handler that has not returned, a pool whose workers all wait, or a rank 0 of arrays or supersteps that waits for other processes; a stopped process is named 3 seconds later. A failed run waits the same time for processes that do not answer. 0: never",
         example: "60",
         set: |config, value| Ok(config.watchdog(Duration::from_secs(parse_integer(value, 0)?))),
     },

@@ -26,7 +26,7 @@ use caribou::checkpoint::Settings;
 use caribou::config::Period;
 use caribou::supersteps::{Job, Parts, Supersteps, Then};
 use caribou::{Chunk, Config, Ctx, Error, Halo, Halos, Reducer, ReplyTo, Setup, Target, Values};
-use caribou_tests::{expected, scratch, seed_count, seeds, simulated, whole_number, with_timeout};
+use caribou_tests::{expected, scratch, seeds, simulated, whole_number, with_timeout};
 use lz4_flex::frame::{FrameDecoder, FrameEncoder};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -392,7 +392,7 @@ fn a_run_that_dies_goes_on_in_every_order_of_events() {
         assert_eq!(digest, expected);
         all_restarts += restarts;
     }
-    assert!(2 * u64::from(all_restarts) >= seed_count(40), "{all_restarts}");
+    assert!(2 * u64::from(all_restarts) >= caribou_tests::expected(40, 40), "{all_restarts}");
 }
 
 const ITERATIONS: u64 = 400;
@@ -432,7 +432,7 @@ fn a_pool_that_dies_counts_each_iteration_once_in_every_order_of_events() {
         assert_eq!(tally, expected);
         all_restarts += restarts;
     }
-    assert!(2 * u64::from(all_restarts) >= seed_count(60), "{all_restarts}");
+    assert!(2 * u64::from(all_restarts) >= caribou_tests::expected(60, 60), "{all_restarts}");
 }
 
 /// What a disk that lies leaves of the newest checkpoint when the machine dies. Sometimes nothing is wrong with it.
@@ -745,7 +745,7 @@ fn a_program_in_supersteps_that_dies_goes_on_from_a_step_with_any_number_of_work
         assert_eq!(mixed, expected[usize::from(are_fixed)]);
         all_restarts += restarts;
     }
-    assert!(u64::from(all_restarts) >= seed_count(60), "{all_restarts}");
+    assert!(u64::from(all_restarts) >= caribou_tests::expected(60, 60), "{all_restarts}");
 }
 
 #[test]

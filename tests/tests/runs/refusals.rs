@@ -630,10 +630,13 @@ fn an_index_that_is_in_use_is_refused() {
 #[test]
 fn an_index_that_is_twice_in_an_extent_is_refused() {
     for config in [config(1), config(3), config(2).simulate(7)] {
-        let result = caribou::run(config, |setup| {
-            setup.array(2, |_| Member);
-            setup.array(vec![4, 7, 9, 7], |_| Member);
-        });
+        let run = || {
+            caribou::run(config, |setup| {
+                setup.array(2, |_| Member);
+                setup.array(vec![4, 7, 9, 7], |_| Member);
+            })
+        };
+        let result = with_timeout("twice", run);
         let Err(Error::Config { setting, why }) = result else { panic!("{result:?}") };
         assert_eq!(setting, "the extent of array 1 `Member`");
         assert!(why.contains("it contains index 7 twice"), "{why}");

@@ -112,5 +112,6 @@ fn inactive_ranks_are_emptied_at_a_sync() {
 #[test]
 fn inactive_ranks_are_emptied_in_windows() {
     let (leave, stay) = check(Period::Every(Duration::from_micros(1)));
-    assert!(leave >= expected(1_000, SEEDS) && stay <= leave / 4, "{leave} {stay}");
+    let few = expected(1, SEEDS) == 0;
+    assert!(leave >= expected(1_800, SEEDS) && (few || stay <= leave / 4), "{leave} {stay}");
 }

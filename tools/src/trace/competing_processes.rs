@@ -75,19 +75,19 @@ fn sentence(loss: &RankContention<'_>, arguments: &[String]) -> String {
     };
     let named =
         |(name, pid, share): &(&str, u32, f64)| format!("{} (pid {pid}) {}", called(name), percent(*share));
-    let whom: Vec<String> = loss.takers.iter().take(PROCESSES_SAID).map(named).collect();
+    let processes: Vec<String> = loss.takers.iter().take(PROCESSES_SAID).map(named).collect();
     let quota = match loss.throttled {
         throttled if throttled < SHOWN => String::new(),
         throttled => format!("; a quota throttled it for up to {}", percent(throttled)),
     };
-    let whom = match whom.is_empty() {
-        false => format!("; other processes seen on its vCPUs, in % of the run: {}", whom.join(", ")),
+    let seen = match processes.is_empty() {
+        false => format!("; other processes seen on its vCPUs, in % of the run: {}", processes.join(", ")),
         true if loss.throttled >= NEARLY_ALL * loss.lost => String::new(),
         true => "; no process was seen on its vCPUs: this machine does not show the hypervisor, other containers and \
             processes that ended early"
             .into(),
     };
-    format!("rank {} did not have its vCPU for {} of the time{quota}{whom}", loss.rank, percent(loss.lost))
+    format!("rank {} did not have its vCPU for {} of the time{quota}{seen}", loss.rank, percent(loss.lost))
 }
 
 /// A table with one row per process; none if no rank observed any.
@@ -204,10 +204,7 @@ mod tests {
         let text = caribou(&["trace", "summary", scratch.text()]).unwrap();
         let expected = "rank 1 did not have its vCPU for 45.0 % of the time; no process was seen on its vCPUs: this \
             machine does not show the hypervisor, other containers";
-        assert!(
-            text.contains(expected) && text.contains("this machine does not show the hypervisor"),
-            "{text}"
-        );
+        assert!(text.contains(expected) && text.contains("processes that ended early"), "{text}");
     }
 
     #[test]

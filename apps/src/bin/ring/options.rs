@@ -48,7 +48,7 @@ pub(crate) struct Options {
 }
 
 const AFTER_HELP: &str = "\
-The clock starts when every chunk has started and stops when the last token has made its last hop. Measuring and the \
+The clock starts when every chunk has started and stops when the last token has made its last hop. Measuring and the
 profile share one clock reading per message, which is saved only with both off.
 
 One message at a time:  ring --chunks 16 --tokens 1

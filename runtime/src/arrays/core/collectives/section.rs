@@ -144,7 +144,7 @@ const DUPLICATE: &str =
     "two chunks of the same index have contributed: the second was inserted after the first had contributed";
 /// The fault of a second contribution to the only reduction of a section.
 const DUPLICATE_ONCE: &str =
-    "a chunk has contributed twice to a section of one reduction: number its reductions (Section::once)";
+    "a chunk has contributed twice to a section of one reduction: give each of its reductions its own number";
 
 #[derive(Debug)]
 pub(crate) struct SectionResult {
