@@ -387,9 +387,12 @@ impl Config {
     /// Runs in one thread in virtual time, with random delays and orders by `seed`: every order that is not promised is
     /// broken on purpose. The same seed gives the same run. A handler takes the time that it
     /// [charges](crate::Ctx::charge). If it charges nothing, it takes up to 2 us times a weight from 1 to 8, which the
-    /// seed draws for each chunk. This time is the measured load, so strategies have something to balance. All ranks
-    /// have the same speed and no competing process, so capacities are 1. (The workers of a pool do differ in speed.)
-    /// In reports of programs in supersteps, speeds, shares and bounds then have no meaning.
+    /// seed draws for each chunk. This time is the measured load. All ranks have the same speed and no competing process,
+    /// so capacities are 1. (The workers of a pool do differ in speed.) In reports of programs in supersteps, speeds,
+    /// shares and bounds then have no meaning.
+    ///
+    /// In a short run the default strategy finds few moves that pay, or none. A test in which chunks are to migrate uses
+    /// `.lb("rotate")?.balance(Period::Every(Duration::from_millis(1)))`, with [`Period`].
     ///
     /// The default is 4 ranks, and for a pool 4 ranks with 2 workers each. More than 16384 workers are refused. With
     /// thousands of ranks a sync takes seconds. A simulated run ignores [`trace`](Self::trace),

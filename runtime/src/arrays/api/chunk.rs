@@ -82,7 +82,8 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
     /// fields in the order in which it wrote them. The serde attributes `untagged`, `tag`, `flatten` and
     /// `skip_serializing_if` work among threads and fail between processes, also in a type inside the message.
     /// `CARIBOU_WIRE=always` encodes everything, so one run on one machine finds such faults. A field with `skip`
-    /// silently arrives as its default value. The same holds for chunks, which `CARIBOU_LB=rotate` moves at each sync.
+    /// silently arrives as its default value. The same holds for chunks, which `CARIBOU_LB=rotate` moves at each sync. A program
+    /// without syncs also needs `CARIBOU_LB_PERIOD=1ms`.
     ///
     /// A message with memory behind pointers is also serialised when it is sent, to any rank, to count its bytes
     /// without writing them (see [`Config::mail_limit`](crate::Config::mail_limit)). This takes some ns per field;
