@@ -103,7 +103,9 @@ pub const VARIABLES: &[Variable] = &[
         default: "65536",
         meaning: "arrays and supersteps only: KiB of messages that may wait on a rank before chunks that send to this rank are blocked",
         example: "1024",
-        set: |config, value| Ok(config.mail_limit(parse_integer(value, 1).map_err(in_unit("KiB, as in 65536"))? << 10)),
+        set: |config, value| {
+            Ok(config.mail_limit(parse_integer(value, 1).map_err(in_unit("KiB, as in 65536"))? << 10))
+        },
     },
     Variable {
         name: "CARIBOU_PROCESSES",
@@ -159,7 +161,11 @@ pub const VARIABLES: &[Variable] = &[
         default: "10",
         meaning: "seconds until a warning names a handler that has not returned, a pool whose workers all wait, or a rank 0 of arrays or supersteps that waits for other processes; a stopped process is named 3 seconds later. A failed run waits the same time for processes that do not answer. 0: never",
         example: "60",
-        set: |config, value| Ok(config.watchdog(Duration::from_secs(parse_integer(value, 0).map_err(in_unit("seconds, as in 60"))?))),
+        set: |config, value| {
+            Ok(config.watchdog(Duration::from_secs(
+                parse_integer(value, 0).map_err(in_unit("seconds, as in 60"))?,
+            )))
+        },
     },
     Variable {
         name: "CARIBOU_CHECKPOINT",
