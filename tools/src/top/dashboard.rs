@@ -93,6 +93,8 @@ pub(super) struct RankRow {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct SyncRow {
     pub(super) sync: u64,
+    #[serde(skip)]
+    pub(super) is_window: bool,
     pub(super) at_ns: u64,
     pub(super) imbalance_before: f64,
     pub(super) imbalance_predicted: f64,
@@ -110,6 +112,11 @@ pub(super) struct KindRow {
     pub(super) share: f64,
     pub(super) calls: u64,
     pub(super) longest_ns: u64,
+}
+
+/// The word for these syncs: "window" if all are windows.
+pub(super) fn occasion(syncs: &[SyncRow]) -> &'static str {
+    if !syncs.is_empty() && syncs.iter().all(|sync| sync.is_window) { "window" } else { "sync" }
 }
 
 /// The previous answer of one program, if there is one, and its latest answer.
@@ -241,6 +248,7 @@ impl SyncRow {
     fn new(sync: &SyncReport) -> SyncRow {
         SyncRow {
             sync: sync.sync,
+            is_window: sync.window,
             at_ns: sync.at_ns,
             imbalance_before: sync.imbalance_before,
             imbalance_predicted: sync.imbalance_predicted,

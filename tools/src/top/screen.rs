@@ -8,7 +8,7 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Sparkline};
 
-use super::dashboard::{Dashboard, Parts, RankRow};
+use super::dashboard::{Dashboard, Parts, RankRow, occasion};
 use super::text::{short, summary, sync_words, title};
 use super::view::{KEYS, Sort, View};
 use super::watch::Watch;
@@ -229,7 +229,10 @@ fn draw_history(frame: &mut Frame<'_>, area: Rect, watch: &Watch) {
     let [title, line] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
     let past = watch.imbalances.iter().copied().rev().take(usize::from(line.width));
     let (now, most) = (watch.imbalances.back().copied().unwrap_or(1.0), past.clone().fold(1.0, f64::max));
-    let of = if watch.picture().syncs.is_empty() { "looks" } else { "syncs" };
+    let of = match &watch.picture().syncs[..] {
+        [] => "looks".into(),
+        syncs => format!("{}s", occasion(syncs)),
+    };
     let text = format!("imbalance: {now:.2} now, {most:.2} at most in {} {of}", past.len());
     frame.render_widget(Paragraph::new(Line::from(text).bold()), title);
     // The excess over 1, which is perfect. The scale is at least 0.1, so that noise stays small.
@@ -241,7 +244,8 @@ fn draw_history(frame: &mut Frame<'_>, area: Rect, watch: &Watch) {
 }
 
 fn draw_syncs(frame: &mut Frame<'_>, area: Rect, picture: &Dashboard) {
-    let heads = ["sync", "at", "before", "predicted", "moved", "cost", "bytes"].map(str::to_owned);
+    let heads =
+        [occasion(&picture.syncs), "at", "before", "predicted", "moved", "cost", "bytes"].map(str::to_owned);
     let rows = picture.syncs.iter().rev().map(sync_words);
     table(frame, area, std::iter::once(heads).chain(rows), &[6, 8, 7, 10, 6, 10, 11]);
 }

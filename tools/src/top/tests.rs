@@ -226,7 +226,7 @@ fn the_screen_shows_the_figures() {
     let lines = drawn(&watching([before(), now()]), &View::default(), 100, 30);
     assert!(lines[0].starts_with("stencil2d  running for 1.5 s"), "{}", lines[0]);
     assert!(
-        lines[1].contains("refine  2 ranks  imbalance at sync 7 1.75  8 syncs  41 chunks moved  run 1-2"),
+        lines[1].contains("refine  2 ranks  imbalance 1.75 (sync 7)  8 syncs  41 chunks moved  run 1-2"),
         "{}",
         lines[1]
     );

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use caribou::trace::Shape;
 
-use super::dashboard::{Dashboard, Parts, RankRow, StepsPanel, SyncRow};
+use super::dashboard::{Dashboard, Parts, RankRow, StepsPanel, SyncRow, occasion};
 use crate::trace::page::{Cell, Table, bytes, columns, duration, plural};
 
 /// Message kinds that `--once` lists.
@@ -43,11 +43,12 @@ pub(super) fn title(picture: &Dashboard, is_over: bool) -> String {
 /// The figures of the whole run, in one line.
 pub(super) fn summary(picture: &Dashboard) -> String {
     let Dashboard { run_id, lb, ranks_total, syncs_total, moved_total, .. } = picture;
+    let occasion = occasion(&picture.syncs);
     // Names the time, because the imbalance at a sync counts capacities and the imbalance without syncs does not.
-    let when = picture.syncs.last().map_or("now".into(), |sync| format!("at sync {}", sync.sync));
+    let when = picture.syncs.last().map_or("now".into(), |sync| format!("{occasion} {}", sync.sync));
     let imbalance = picture
         .imbalance
-        .map_or("imbalance -".into(), |imbalance| format!("imbalance {when} {imbalance:.2}"));
+        .map_or("imbalance -".into(), |imbalance| format!("imbalance {imbalance:.2} ({when})"));
     let seen = picture.ranks.len();
     let ranks = match usize::try_from(*ranks_total) {
         Ok(total) if total > seen => format!("{seen} of {total} ranks"),
@@ -63,7 +64,7 @@ pub(super) fn summary(picture: &Dashboard) -> String {
     if picture.shape == Shape::Supersteps {
         return format!("{lb}  {ranks}  {}  run {run_id}", steps(picture));
     }
-    let (syncs, moved) = (plural(syncs_total, "sync"), plural(moved_total, "chunk"));
+    let (syncs, moved) = (plural(syncs_total, occasion), plural(moved_total, "chunk"));
     format!("{lb}  {ranks}  {imbalance}  {syncs}  {moved} moved  run {run_id}")
 }
 
@@ -92,8 +93,8 @@ fn ranks(picture: &Dashboard) -> Table {
     let columns = columns(match picture.shape {
         Shape::Arrays => {
             "rank | worker | chunks_share: in chunks | runtime | lost | idle | vcpu_share: vCPU share | \
-             steal | chunks | messages_per_s: messages/s | waiting_bytes: waiting B | \
-             waiting_bytes_max: most B | host"
+             steal | chunks | messages_per_s: messages/s | waiting_bytes: message B waiting | \
+             waiting_bytes_max: at most | host"
         }
         Shape::Supersteps => {
             "rank | worker | chunks_share: in shares | runtime | lost | idle | vcpu_share: vCPU share | \
@@ -147,7 +148,9 @@ fn work(rank: &RankRow, shape: Shape) -> Option<u64> {
 
 fn syncs(picture: &Dashboard) -> Table {
     let columns = columns("sync | at | before: imbalance | predicted | moved | bytes | cost");
-    let mut table = Table::new("syncs", "", &columns);
+    let occasion = occasion(&picture.syncs);
+    let heads = columns.into_iter().map(|(key, head)| (key, if key == "sync" { occasion } else { head }));
+    let mut table = Table::new("syncs", "", &heads.collect::<Vec<_>>());
     for sync in &picture.syncs {
         table.row([
             Cell::Count(sync.sync),

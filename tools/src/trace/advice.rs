@@ -64,6 +64,8 @@ pub(crate) struct Symptoms {
     pub(crate) ineffective: Option<IneffectiveMoves>,
     /// Imbalance over all phases. Without syncs, largest over average time of the ranks in chunks, including lost time.
     pub(crate) imbalance: Option<f64>,
+    /// The rank with most time in chunks, including lost time, and its lost time in ns.
+    pub(crate) busiest: Option<(u32, f64)>,
     /// Heaviest chunk over average load of a worker: the median over phases, and the chunk in the worst phase.
     pub(crate) heaviest: Option<(f64, String)>,
     /// Fraction of the run that syncs took.
@@ -149,9 +151,11 @@ fn uneven(symptoms: &Symptoms) -> Option<String> {
     if symptoms.uneven <= NOTABLE {
         return uneven_without_syncs(symptoms);
     }
-    let mended =
-        symptoms.balanced_since.map_or(String::new(), |sync| format!(", until sync {sync} corrected it"));
-    let at = symptoms.worst_sync.map_or(String::new(), |sync| format!(" before sync {sync}"));
+    let occasion = if symptoms.windows { "window" } else { "sync" };
+    let mended = symptoms
+        .balanced_since
+        .map_or(String::new(), |sync| format!(", until {occasion} {sync} corrected it"));
+    let at = symptoms.worst_sync.map_or(String::new(), |sync| format!(" before {occasion} {sync}"));
     let when = format!(
         "imbalance was above {UNEVEN} for {:.1} % of the time, at worst {:.3}{at}{mended}",
         100.0 * symptoms.uneven,
@@ -167,8 +171,11 @@ fn uneven(symptoms: &Symptoms) -> Option<String> {
     else {
         return Some(format!("{when}{cure}"));
     };
-    let other_phase = if symptoms.slowest_elsewhere { ", where most time was lost" } else { "" };
-    let had = format!("rank {rank} had {}{other_phase}", causes_text(causes));
+    let phase = match symptoms.slowest_elsewhere {
+        true => "in another phase, where most time was lost",
+        false => "in that phase",
+    };
+    let had = format!("rank {rank} had {} {phase}", causes_text(causes));
     let too_much = causes.iter().any(|cause| matches!(cause, LateCause::Work(_)));
     Some(match causes[0] {
         LateCause::Work(_) if symptoms.balanced_since.is_some() => {
@@ -193,9 +200,14 @@ fn uneven(symptoms: &Symptoms) -> Option<String> {
 fn uneven_without_syncs(symptoms: &Symptoms) -> Option<String> {
     let imbalance =
         symptoms.imbalance.filter(|&imbalance| imbalance > UNEVEN && symptoms.syncs == 0 && !symptoms.cut)?;
-    let cure = match symptoms.shape {
-        Shape::Arrays => "a longer run has windows, unless CARIBOU_LB or CARIBOU_LB_PERIOD say otherwise",
-        Shape::Pools => "hand out smaller ranges, or by another policy",
+    let (what, cure) = match symptoms.shape {
+        Shape::Arrays => (
+            "handlers",
+            ", and nothing was balanced: a longer run has windows, unless CARIBOU_LB or CARIBOU_LB_PERIOD say otherwise",
+        ),
+        // The rule `tail` gives the advice.
+        Shape::Pools if symptoms.parts.share(symptoms.ending.tail_ns) > NOTABLE => ("iterations", ""),
+        Shape::Pools => ("iterations", ": hand out smaller ranges, or by another policy"),
         Shape::Supersteps => {
             let cure = match &*symptoms.strategy {
                 "equal" => "choose a policy that divides anew, such as des",
@@ -209,9 +221,13 @@ fn uneven_without_syncs(symptoms: &Symptoms) -> Option<String> {
             ));
         }
     };
-    Some(format!(
-        "the busiest rank had {imbalance:.3} times the average work, and nothing was balanced: {cure}"
-    ))
+    let (busiest, lost) =
+        symptoms.busiest.map_or(("the busiest rank".into(), String::new()), |(rank, lost_ns)| {
+            let lost =
+                if lost_ns > 0.0 { format!(", {} of it lost", duration(lost_ns)) } else { String::new() };
+            (format!("rank {rank}"), lost)
+        });
+    Some(format!("{busiest} was in {what} {imbalance:.3} times as long as the average rank{lost}{cure}"))
 }
 
 fn ineffective_moves(symptoms: &Symptoms) -> Option<String> {
@@ -302,8 +318,9 @@ fn idle(symptoms: &Symptoms) -> Option<String> {
 fn lost(symptoms: &Symptoms) -> Option<String> {
     let share = symptoms.parts.share(symptoms.parts.lost_ns);
     let (rank, worst) = symptoms.most_lost.filter(|_| share > NOTABLE)?;
+    let what = if symptoms.shape == Shape::Pools { "iterations" } else { "handlers" };
     Some(format!(
-        "handlers lost {:.1} % of the time, most on rank {rank} with {:.1} %: other processes had the vCPU, a quota \
+        "{what} lost {:.1} % of all workers' time, most on rank {rank} with {:.1} % of its time: other processes had the vCPU, a quota \
          stopped them, or they slept or did I/O",
         100.0 * share,
         100.0 * worst
@@ -354,8 +371,11 @@ impl Symptoms {
         let Facts { trace, spent, outcomes, .. } = facts;
         let by_rank = spent.by_rank();
         let lost = by_rank.iter().map(|(&rank, parts)| (rank, parts.share(parts.lost_ns)));
-        let busy: Vec<f64> =
-            by_rank.values().map(|parts| parts.share(parts.chunks_ns + parts.lost_ns)).collect();
+        let occupied_ns = |parts: &Parts| parts.chunks_ns + parts.lost_ns;
+        let busiest = by_rank.iter().max_by(|(_, one), (_, other)| {
+            one.share(occupied_ns(one)).total_cmp(&other.share(occupied_ns(other)))
+        });
+        let busy: Vec<f64> = by_rank.values().map(|parts| parts.share(occupied_ns(parts))).collect();
         let (phases, total) = (phases(outcomes), spent.total());
         let part_ns = |part| total.get(&Activity::Runtime(part)).map_or(0.0, |line| line.total_ns);
         Symptoms {
@@ -378,6 +398,7 @@ impl Symptoms {
             } else {
                 phases.imbalance
             },
+            busiest: busiest.map(|(&rank, parts)| (rank, parts.lost_ns)),
             heaviest: facts.census.as_ref().and_then(|census| heaviest_chunk(trace, spent, census)),
             syncs_share: syncs_share(spent, outcomes),
             most_lost: lost.max_by(|one, other| one.1.total_cmp(&other.1)),
@@ -576,19 +597,22 @@ mod tests {
         assert!(
             said.starts_with(
                 "imbalance was above 1.2 for 30.0 % of the time, at worst 1.600: the work was even"
-            ) && said.ends_with("rank 2 had only 55.0 % of its vCPU"),
+            ) && said.ends_with("rank 2 had only 55.0 % of its vCPU in that phase"),
             "{said}"
         );
         assert!(
             only(&with(late(1, &[LateCause::Speed(0.7)])))
-                .contains("rank 1 had only 70.0 % of the best speed")
+                .contains("rank 1 had only 70.0 % of the best speed in that phase")
         );
         assert!(
             only(&with(late(3, &[LateCause::Work(1.5)])))
-                .contains("rank 3 had 1.500 times the average work: balance more often")
+                .contains("rank 3 had 1.500 times the average work in that phase: balance more often")
         );
         let elsewhere = Symptoms { slowest_elsewhere: true, ..with(late(3, &[LateCause::Work(1.5)])) };
-        assert!(only(&elsewhere).contains("1.500 times the average work, where most time was lost: balance"));
+        assert!(
+            only(&elsewhere)
+                .contains("1.500 times the average work in another phase, where most time was lost: balance")
+        );
         let nothing_moved = Symptoms { moving: 0, ..with(late(2, &[LateCause::Share(0.55)])) };
         assert!(only(&nothing_moved).ends_with("; nothing was moved under `refine`"));
         assert!(
@@ -598,6 +622,8 @@ mod tests {
         assert!(only(&with(None)).ends_with("at worst 1.600"));
         let at = Symptoms { worst_sync: Some(7), ..with(None) };
         assert!(only(&at).ends_with("at worst 1.600 before sync 7"));
+        let windows = Symptoms { windows: true, ..at };
+        assert!(only(&windows).ends_with("at worst 1.600 before window 7"));
     }
 
     #[test]
@@ -606,7 +632,10 @@ mod tests {
         let with =
             |saved| only(&Symptoms { uneven: 0.3, worst: 1.6, slowest: slowest.clone(), saved, ..quiet() });
         let said = with(Some(0.97));
-        assert!(said.ends_with("times the average work; moves saved 97 % of what was predicted"), "{said}");
+        assert!(
+            said.ends_with("times the average work in that phase; moves saved 97 % of what was predicted"),
+            "{said}"
+        );
         assert!(with(Some(0.5)).ends_with("balance more often, or with another strategy"));
         let syncs = moved_work(200, [1.0, 1.0]);
         let saved = savings(&sync_effects(&syncs)).unwrap().saved;
@@ -619,7 +648,8 @@ mod tests {
         let said = only(&Symptoms { uneven: 0.3, slowest, worst: 1.6, ..quiet() });
         assert!(
             said.ends_with(
-                ": rank 1 had only 9.9 % of its vCPU, only 52.0 % of the best speed and 1.192 times the average work"
+                ": rank 1 had only 9.9 % of its vCPU, only 52.0 % of the best speed and 1.192 times the average work \
+                 in that phase"
             ),
             "{said}"
         );
@@ -660,7 +690,7 @@ mod tests {
         assert_eq!(
             said,
             "imbalance was above 1.2 for 13.4 % of the time, at worst 2.497, until sync 1 corrected it: rank 0 had \
-             1.900 times the average work: place chunks by their loads from the start, or balance sooner"
+             1.900 times the average work in that phase: place chunks by their loads from the start, or balance sooner"
         );
     }
 
@@ -729,6 +759,25 @@ mod tests {
     }
 
     #[test]
+    fn a_rank_that_lost_time_did_not_have_too_much_work() {
+        let slow = Symptoms {
+            shape: Shape::Pools,
+            syncs: 0,
+            imbalance: Some(1.292),
+            busiest: Some((1, 17_600_000.0)),
+            ..quiet()
+        };
+        let said = "rank 1 was in iterations 1.292 times as long as the average rank, 17.60 ms of it lost";
+        assert_eq!(only(&slow), format!("{said}: hand out smaller ranges, or by another policy"));
+        let waits = Symptoms { ending: Ending { tail_ns: 12.0, collecting_ns: 0.0 }, ..slow };
+        assert_eq!(waits.advice().says[0], said, "the next sentence has the advice");
+        let arrays =
+            Symptoms { shape: Shape::Arrays, busiest: Some((1, 0.0)), ending: Ending::default(), ..waits };
+        let said = "rank 1 was in handlers 1.292 times as long as the average rank, and nothing was balanced: a longer";
+        assert!(only(&arrays).starts_with(said), "{}", only(&arrays));
+    }
+
+    #[test]
     fn a_trace_that_took_much_time_says_so() {
         let parts = Parts { runtime_ns: 20.0, chunks_ns: 80.0, wall_ns: 100.0, ..Parts::default() };
         let said = only(&Symptoms { parts, tracing_ns: 12.0, ..quiet() });
@@ -792,7 +841,7 @@ mod tests {
         let said = Symptoms { parts, most_lost: Some((2, 0.4)), ..quiet() }.advice().says;
         assert!(
             said[0]
-                .starts_with("handlers lost 6.0 % of the time, most on rank 2 with 40.0 %: other processes"),
+                .starts_with("handlers lost 6.0 % of all workers' time, most on rank 2 with 40.0 % of its time: other processes"),
             "{said:?}"
         );
         assert_eq!(said[1..], ["the runtime itself took 14.0 %: make chunks larger"]);

@@ -95,8 +95,10 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     // `--csv` writes the first table.
     page.tables.push(counted.matrix.pairs().text_rows(PAIRS_IN_TEXT));
     page.tables.push(counted.matrix.senders(&trace));
-    page.tables.push(kinds(&trace, &counted));
-    page.tables.push(chunks(&trace, &counted, options.top));
+    let [kinds, chunks] = [kinds(&trace, &counted), chunks(&trace, &counted, options.top)];
+    // A pool has no messages of chunks.
+    let has_chunks = trace.run.shape != Shape::Pools;
+    page.tables.extend([kinds, chunks].map(|table| if has_chunks { table } else { table.data_only() }));
     if options.over_time.is_some() {
         page.tables.push(over_time(options, &trace, &counted));
     }
@@ -190,6 +192,14 @@ fn says(trace: &Trace, matrix: &Matrix) -> Vec<String> {
     };
     let ((rank, rank_bytes), (host, host_bytes)) = (of(matrix.local()), of(matrix.on_host(trace)));
     let about = if trace.run.arrows > 1 { "about " } else { "" };
+    if trace.run.shape == Shape::Pools {
+        let ends = trace.ranks.iter().filter_map(|rank| rank.end.as_ref());
+        let sent = ends.fold(0u64, |sum, end| sum.saturating_add(end.messages));
+        return vec![format!(
+            "{:.0} messages of the policy, sent by workers (the policy sent {sent} in all); their bytes are not recorded",
+            all.messages
+        )];
+    }
     vec![
         format!("{about}{:.0} messages of {}", all.messages, bytes(all.bytes as u64)),
         format!(
@@ -251,6 +261,11 @@ fn notes(trace: &Trace, counted: &Counted) -> Vec<String> {
             "{} recorded messages have no handler in this trace or time range, so their kind is unknown",
             counted.unmatched
         ));
+    }
+    if counted.pairs.has_any() {
+        notes.push(
+            "last on rank, to rank: the ranks of sender and receiver at the last message of the pair".into(),
+        );
     }
     notes.extend(counted.pairs.note());
     if counted.matrix.merged() {

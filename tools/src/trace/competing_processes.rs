@@ -81,13 +81,17 @@ fn sentence(loss: &RankContention<'_>, arguments: &[String]) -> String {
         throttled => format!("; a quota throttled it for up to {}", percent(throttled)),
     };
     let seen = match processes.is_empty() {
-        false => format!("; other processes seen on its vCPUs, in % of the run: {}", processes.join(", ")),
+        false => format!("; other processes seen on its vCPUs, also while it was idle, in % of the run: {}", processes.join(", ")),
         true if loss.throttled >= NEARLY_ALL * loss.lost => String::new(),
         true => "; no process was seen on its vCPUs: this machine does not show the hypervisor, other containers and \
             processes that ended early"
             .into(),
     };
-    format!("rank {} did not have its vCPU for {} of the time{quota}{seen}", loss.rank, percent(loss.lost))
+    let lost = percent(loss.lost);
+    format!(
+        "over the whole run, rank {} did not have its vCPU for {lost} of the time{quota}{seen}",
+        loss.rank
+    )
 }
 
 /// A table with one row per process; none if no rank observed any.
@@ -149,8 +153,8 @@ mod tests {
     fn a_competing_process_is_named_with_its_share() {
         let scratch = Scratch::new("takers");
         trace(&scratch, &[taker(9, "sshd", 5), taker(123, "stress", 200)]);
-        let expected = "rank 1 did not have its vCPU for 45.0 % of the time; other processes seen on its vCPUs, in % \
-            of the run: `stress` (pid 123) 40.0 %, `sshd` (pid 9) 1.0 %";
+        let expected = "over the whole run, rank 1 did not have its vCPU for 45.0 % of the time; other processes seen \
+            on its vCPUs, also while it was idle, in % of the run: `stress` (pid 123) 40.0 %, `sshd` (pid 9) 1.0 %";
         for command in ["summary", "lb"] {
             let text = caribou(&["trace", command, scratch.text()]).unwrap();
             assert!(text.lines().any(|line| line == expected), "{text}");
@@ -160,7 +164,7 @@ mod tests {
         let html = std::fs::read_to_string(file).unwrap();
         assert!(
             html.contains(
-                "other processes seen on its vCPUs, in % of the run: <code>stress</code> (pid 123) 40.0 %"
+                "seen on its vCPUs, also while it was idle, in % of the run: <code>stress</code> (pid 123) 40.0 %"
             ) && html.contains("taker-table")
         );
     }
@@ -213,15 +217,18 @@ mod tests {
             let scratch = Scratch::new(name);
             throttled_trace(&scratch, takers, throttled_ns);
             let text = caribou(&["trace", "summary", scratch.text()]).unwrap();
-            text.lines().find(|line| line.starts_with("rank 1 did")).unwrap_or_default().to_owned()
+            text.lines().find(|line| line.contains("rank 1 did")).unwrap_or_default().to_owned()
         };
-        let lost = "rank 1 did not have its vCPU for 45.0 % of the time";
+        let lost = "over the whole run, rank 1 did not have its vCPU for 45.0 % of the time";
         let nearly_all = format!("{lost}; a quota throttled it for up to 42.0 %");
         assert_eq!(says("takers-quota", &[], 420), nearly_all);
         let beside = says("takers-quota-beside", &[taker(9, "sshd", 5)], 420);
         assert_eq!(
             beside,
-            format!("{nearly_all}; other processes seen on its vCPUs, in % of the run: `sshd` (pid 9) 1.0 %")
+            format!(
+                "{nearly_all}; other processes seen on its vCPUs, also while it was idle, in % of the run: `sshd` (pid 9) \
+                 1.0 %"
+            )
         );
         let rest = format!(
             "{lost}; a quota throttled it for up to 30.0 %; no process was seen on its vCPUs: this machine"

@@ -24,6 +24,7 @@ use trace_reader::Trace;
 use super::open::warn;
 use super::page::{Cell, Format, Page, Table, columns, duration};
 use super::summary::{COMPLETE, state};
+use super::supersteps;
 use crate::Error;
 use limit::Limit;
 use measures::{Cause, Measures};
@@ -132,6 +133,9 @@ fn page(options: &Options, before: &Side, after: &Side, notes: Vec<String>) -> P
          part of imbalance and waiting"
             .into(),
     );
+    if before.has_supersteps() && after.has_supersteps() {
+        page.notes.push(supersteps::whole_run_text("imbalance", "waiting"));
+    }
     if !known {
         let why = "one run per side: the noise is unknown; name several, separated by commas";
         page.notes.push(why.into());
@@ -146,6 +150,8 @@ fn page(options: &Options, before: &Side, after: &Side, notes: Vec<String>) -> P
 
 /// Fraction of the largest figure of a table below which a figure gets no ratio, because the ratio would mean nothing.
 const COMPARABLE_MIN: f64 = 1e-3;
+
+const SAME: &str = "as fast as BEFORE";
 
 /// Describes the direction of the change and its causes.
 fn sentence(causes: &[Change]) -> String {
@@ -162,15 +168,19 @@ fn sentence(causes: &[Change]) -> String {
         .collect();
     let (from, to) = (duration(total.before.median), duration(total.after.median));
     let how = match total.verdict() {
-        Some("same") => "takes as long as before".to_owned(),
-        _ if total.ns() == 0.0 => "takes as long as before".to_owned(),
+        Some("same") => SAME.to_owned(),
+        _ if total.ns() == 0.0 => SAME.to_owned(),
         _ => {
             let which = if total.ns() > 0.0 { "slower" } else { "faster" };
-            format!("is {} {which} ({:.1} %)", duration(total.ns().abs()), 100.0 * (total.ratio() - 1.0))
+            format!(
+                "{} ({:.1} %) {which} than BEFORE",
+                duration(total.ns().abs()),
+                100.0 * (total.ratio() - 1.0).abs()
+            )
         }
     };
     let because = if because.is_empty() { String::new() } else { format!(": {}", because.join(", ")) };
-    format!("it {how}, {from} -> {to}{because}")
+    format!("AFTER is {how}, {from} -> {to}{because}")
 }
 
 fn table(name: &'static str, title: &str, head: &'static str, changes: &[Change], rows: usize) -> Table {

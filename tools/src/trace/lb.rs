@@ -16,7 +16,9 @@ use trace_reader::Trace;
 use self::columns::{VERDICTS, WORDS, table};
 use self::one::did;
 use super::analysis::resizes;
-use super::analysis::sync_effect::{Cost, EVEN_MAX, SyncEffect, SyncVerdict, largest, sync_effects};
+use super::analysis::sync_effect::{
+    Cost, EVEN_MAX, SyncEffect, SyncVerdict, largest, occasion, sync_effects,
+};
 use super::open::Input;
 use super::page::{Format, Page, bytes, duration, plural};
 use super::{competing_processes, supersteps};
@@ -107,8 +109,9 @@ pub(crate) const IMBALANCE: &str = "Completion time of the slowest rank over the
     measured capacities; 1 is the best";
 
 /// The verdict on a sync in a few words.
-fn verdict(outcome: &SyncEffect<'_>) -> &'static str {
+fn verdict(trace: &Trace, outcome: &SyncEffect<'_>) -> &'static str {
     match outcome.verdict() {
+        SyncVerdict::Balanced if never_moves(trace) => "never moves",
         SyncVerdict::Balanced if outcome.report.imbalance_before > EVEN_MAX => "nothing proposed",
         SyncVerdict::Balanced => "balanced already",
         SyncVerdict::Moved => "moved",
@@ -118,12 +121,17 @@ fn verdict(outcome: &SyncEffect<'_>) -> &'static str {
     }
 }
 
+/// Returns whether the strategy is the one that leaves all chunks where they are.
+fn never_moves(trace: &Trace) -> bool {
+    trace.run.lb == "none"
+}
+
 /// Describes in one sentence whether balancing happened, saved time, and was predicted well.
 pub(crate) fn answer(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
     let with = |verdict| outcomes.iter().filter(|outcome| outcome.verdict() == verdict).count();
     let (moving, refused) = (with(SyncVerdict::Moved), with(SyncVerdict::Refused));
     let cost = cost(outcomes);
-    let occasion = if outcomes.iter().all(|outcome| outcome.report.window) { "window" } else { "sync" };
+    let occasion = occasion(trace);
     let said = |count: usize, what: &str| if count > 0 { format!(", {count} {what}") } else { String::new() };
     let others = [
         (refused, "refused"),
@@ -134,8 +142,8 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
     match (outcomes.len(), moving) {
         (0, _) => return supersteps::answer(trace).unwrap_or_else(|| why_none(trace).into()),
         (syncs, 0) if outcomes.iter().all(|outcome| outcome.report.moved == 0) => {
-            let last = last(outcomes);
-            return format!("{}, none with moves{refusals}; cost {cost}{last}", plural(syncs, occasion));
+            let last = last(trace, outcomes);
+            return format!("{}, none with moves{refusals}; {cost}{last}", plural(syncs, occasion));
         }
         _ => {}
     }
@@ -155,23 +163,24 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
         ),
     };
     format!(
-        "{}, {moving} with moves ({}, {}){refusals}{resizing}; {}; cost {cost}; {}{}",
+        "{}, {moving} with moves ({}, {}){refusals}{resizing}; {}; {cost}; {}{}",
         plural(outcomes.len(), occasion),
         plural(moved as usize, "chunk"),
         bytes(size),
-        saving(outcomes),
+        saving(outcomes, occasion),
         errors(outcomes, occasion),
-        last(outcomes)
+        last(trace, outcomes)
     )
 }
 
 /// The reason why the last sync moved nothing; empty if it moved chunks.
-fn last(outcomes: &[SyncEffect<'_>]) -> String {
+fn last(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
     let has_moved =
         |last: &SyncEffect<'_>| matches!(last.verdict(), SyncVerdict::Moved | SyncVerdict::Resized);
     let unmoved = outcomes.last().filter(|last| !has_moved(last));
-    unmoved.map_or(String::new(), |last| {
-        format!("; at last, at {}: {}", duration(last.report.at_ns as f64), did(last))
+    unmoved.map_or(String::new(), |last| match last.verdict() {
+        SyncVerdict::Balanced if never_moves(trace) => format!("; {}", did(trace, last)),
+        _ => format!("; at last, at {}: {}", duration(last.report.at_ns as f64), did(trace, last)),
     })
 }
 
@@ -200,53 +209,59 @@ pub(crate) fn why_none(trace: &Trace) -> &'static str {
 }
 
 /// Predicted and measured savings of moves.
-fn saving(outcomes: &[SyncEffect<'_>]) -> String {
+fn saving(outcomes: &[SyncEffect<'_>], occasion: &str) -> String {
     let gain = |of: &SyncEffect<'_>| of.gain_ns();
     let known = outcomes.iter().filter_map(|outcome| Some((gain(outcome), outcome.saved_ns()?)));
     let (held, saved) = known.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let predicted: f64 = outcomes.iter().map(gain).sum();
+    let known = format!(
+        "predicted to save {}, saved {} in the one phase after each move (later phases are not counted: `trace diff` \
+         compares whole runs)",
+        duration(held),
+        duration(saved)
+    );
     match predicted - held {
         _ if !outcomes.iter().any(|outcome| outcome.saved_ns().is_some()) => {
-            format!("predicted to save {}, which no later sync measured", duration(predicted))
+            format!("predicted to save {}, which no later {occasion} measured", duration(predicted))
         }
         open if open > 0.0 => format!(
-            "predicted to save {}, saved {} (another {} was predicted of moves that no later sync measured)",
-            duration(held),
-            duration(saved),
+            "{known}, and another {} was predicted of moves that no later {occasion} measured",
             duration(open)
         ),
-        _ => format!("predicted to save {}, saved {}", duration(held), duration(saved)),
+        _ => known,
     }
 }
 
-/// Cost of syncs, by its parts.
+/// Cost of syncs, by its parts; the time of the decisions if no chunk waited.
 fn cost(outcomes: &[SyncEffect<'_>]) -> String {
     let Cost { collect_ns, decide_ns, migrate_ns } = outcomes.iter().map(SyncEffect::cost).sum();
     let all = duration(collect_ns + decide_ns + migrate_ns);
     if outcomes.iter().any(SyncEffect::is_blocking) {
         let [collect, decide, migrate] = [collect_ns, decide_ns, migrate_ns].map(duration);
-        format!("{all} (collecting {collect}, the strategy {decide}, moving {migrate})")
+        format!("cost {all} (collecting {collect}, the strategy {decide}, moving {migrate})")
     } else {
         let under_way = outcomes.iter().map(|outcome| outcome.report.migrate_ns as f64);
-        let (sum_ns, longest_ns) =
-            under_way.fold((0.0, 0.0), |(sum, most), ns| (sum + ns, f64::max(most, ns)));
-        let moves = match sum_ns > 0.0 {
-            true => format!(
-                "; moves were under way for {}, the longest {}",
-                duration(sum_ns),
-                duration(longest_ns)
-            ),
-            false => String::new(),
+        let under_way: Vec<f64> = under_way.filter(|&ns| ns > 0.0).collect();
+        let sum = duration(under_way.iter().sum());
+        let moves = match &under_way[..] {
+            [] => String::new(),
+            [_] => format!("; moves were under way for {sum}"),
+            _ => {
+                let longest_ns = under_way.iter().copied().fold(0.0, f64::max);
+                format!("; moves were under way for {sum}, the longest {}", duration(longest_ns))
+            }
         };
-        format!("{all}, the strategy's own time, while chunks went on{moves}")
+        format!(
+            "deciding took {all} while chunks went on (`profile` has all that workers spent on balancing){moves}"
+        )
     }
 }
 
 fn errors(outcomes: &[SyncEffect<'_>], occasion: &str) -> String {
-    let known = outcomes.iter().filter_map(|outcome| Some((outcome.error()?.abs(), outcome.report.sync)));
+    let known = outcomes.iter().filter_map(|outcome| Some((outcome.error()?, outcome.report.sync)));
     let known: Vec<(f64, u64)> = known.collect();
-    let worst = known.iter().copied().max_by(|one, other| one.0.total_cmp(&other.0));
-    match (median(known.iter().map(|&(error, _)| error).collect()), worst) {
+    let worst = known.iter().copied().max_by(|one, other| one.0.abs().total_cmp(&other.0.abs()));
+    match (median(known.iter().map(|&(error, _)| error.abs()).collect()), worst) {
         (Some(median), Some((worst, sync))) => format!(
             "{}prediction error a step median {:.1} %, worst {:.1} % (of {occasion} {sync})",
             predictors(outcomes),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{Activity, Part as SyncPart};
+use caribou::trace::{Activity, Part as SyncPart, Shape};
 use presentation::count_parser;
 use trace_reader::Trace;
 
@@ -70,9 +70,9 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 
 fn page(trace: &Trace, spent: &TimeBreakdown, options: &Options) -> Page {
     let mut page = Page::new("profile", trace);
-    page.says.push(answer(spent));
+    page.says.push(answer(trace.run.shape, spent));
     if options.over_time.is_some() {
-        page.tables.push(over_time(spent));
+        page.tables.push(over_time(trace.run.shape, spent));
     }
     if options.by.is_some() {
         page.tables.push(by_rank(trace, spent));
@@ -85,7 +85,8 @@ fn page(trace: &Trace, spent: &TimeBreakdown, options: &Options) -> Page {
         .push("time, mean and longest of kinds are CPU time: what handlers lost is a line of its own".into());
     let for_syncs = [SyncPart::Measure, SyncPart::Decide, SyncPart::Migrate].map(Activity::Runtime);
     if spent.total().keys().any(|activity| for_syncs.contains(activity)) {
-        page.notes.push(FOR_SYNCS.into());
+        let is_pool = trace.run.shape == Shape::Pools;
+        page.notes.push(if is_pool { OF_POLICY } else { FOR_SYNCS }.into());
     }
     page.notes.push(spent.note());
     page
@@ -95,13 +96,31 @@ fn page(trace: &Trace, spent: &TimeBreakdown, options: &Options) -> Page {
 const FOR_SYNCS: &str = "measure, decide and migrate: wall time of workers for syncs, which includes waiting; the strategy's \
     own time is in `lb`";
 
+/// Explanation of the same of a pool.
+const OF_POLICY: &str = "decide: wall time of workers in the policy of the pool, with waits for its lock";
+
+/// The word for time in handlers or iterations.
+fn busy(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Arrays | Shape::Supersteps => "chunks",
+        Shape::Pools => "iterations",
+    }
+}
+
+/// Sets the head of the column `chunks`.
+fn with_busy(shape: Shape, columns: Vec<(&'static str, &'static str)>) -> Vec<(&'static str, &'static str)> {
+    let head = |(key, head)| (key, if key == "chunks" { busy(shape) } else { head });
+    columns.into_iter().map(head).collect()
+}
+
 /// Describes the time of all workers in one line.
-fn answer(spent: &TimeBreakdown) -> String {
+fn answer(shape: Shape, spent: &TimeBreakdown) -> String {
     let parts = spent.parts();
     let share = |ns: f64| format!("{:.1} %", 100.0 * parts.share(ns));
     format!(
-        "worker-time {}: chunks {}, runtime {}, idle {}, lost {}, unaccounted {}",
+        "worker-time {}: {} {}, runtime {}, idle {}, lost {}, unaccounted {}",
         duration(parts.wall_ns),
+        busy(shape),
         share(parts.chunks_ns),
         share(parts.runtime_ns),
         share(parts.idle_ns),
@@ -157,7 +176,8 @@ pub(crate) fn cells(line: &Line, parts: &Parts) -> [Cell; 5] {
 /// The part of the time to which an activity belongs.
 fn part(activity: Activity) -> &'static str {
     match activity {
-        Activity::Kind(_) | Activity::Iterations => "chunks",
+        Activity::Kind(_) => "chunks",
+        Activity::Iterations => "iterations",
         Activity::Runtime(_) => "runtime",
         Activity::Idle => "idle",
         Activity::Lost => "lost",
@@ -167,7 +187,7 @@ fn part(activity: Activity) -> &'static str {
 /// Sorts activities by part: chunks, runtime, idle, lost. Within a part the largest is first.
 pub(crate) fn in_order(total: &BTreeMap<Activity, Line>) -> Vec<(Activity, &Line)> {
     let place = |activity: Activity| {
-        ["chunks", "runtime", "idle", "lost"].iter().position(|&it| it == part(activity))
+        ["chunks", "iterations", "runtime", "idle", "lost"].iter().position(|&it| it == part(activity))
     };
     let there = |line: &Line| line.total_ns > 0.0 || line.calls > 0.0;
     let lines = total.iter().filter(|(_, line)| there(line));
@@ -181,6 +201,7 @@ pub(crate) fn in_order(total: &BTreeMap<Activity, Line>) -> Vec<(Activity, &Line
 fn by_rank(trace: &Trace, spent: &TimeBreakdown) -> Table {
     let columns =
         columns("rank | host | worker_ns: worker-time | chunks | runtime | idle | lost | rest: unaccounted");
+    let columns = with_busy(trace.run.shape, columns);
     let mut table = Table::new("ranks", "by rank", &columns).text_rows(33);
     let row = |rank: Cell, host: Cell, parts: &Parts| {
         let shares = [parts.chunks_ns, parts.runtime_ns, parts.idle_ns, parts.lost_ns, parts.rest_ns];
@@ -223,8 +244,9 @@ fn ranks(spent: &TimeBreakdown) -> BTreeMap<u32, (BTreeMap<Activity, Line>, Part
     ranks
 }
 
-fn over_time(spent: &TimeBreakdown) -> Table {
+fn over_time(shape: Shape, spent: &TimeBreakdown) -> Table {
     let columns = columns("from_ns: from | to_ns: to | chunks | runtime | idle | lost | rest: unaccounted");
+    let columns = with_busy(shape, columns);
     let mut table = Table::new("bins", "over time", &columns).text_rows(40);
     for bin in 0..spent.bins.count {
         let window = spent.bins.bin(bin);

@@ -57,12 +57,16 @@ fn page(facts: &Facts<'_>) -> Page {
     if !trace.steps.is_empty() {
         page.tables.push(supersteps::workers_table(trace));
         page.notes.extend(supersteps::dropped(trace));
+        if facts.efficiency.is_some() {
+            page.notes.push(supersteps::whole_run_text("load balance", "communication"));
+        }
         page.notes.extend(supersteps::for_vcpus(trace));
     }
     page.tables.push(tables::traffic(trace, spent, census));
     if let Some(census) = census {
         page.tables.push(tables::events(census));
     }
+    page.notes.extend(census.and_then(|census| tables::of_events(trace, census)).map(str::to_owned));
     page.notes.push(spent.note());
     page.notes.extend(outside_handlers_text(spent, taken));
     match census {

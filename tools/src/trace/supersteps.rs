@@ -140,6 +140,14 @@ pub(crate) fn divisions_table(trace: &Trace) -> Table {
     table
 }
 
+/// Explanation for a program in supersteps of two figures that compare whole runs, not steps.
+pub(crate) fn whole_run_text(balance: &str, waiting: &str) -> String {
+    format!(
+        "{balance} compares the workers' sums over the whole run: waiting within steps for workers that are slow in \
+         turns counts as {waiting}"
+    )
+}
+
 /// Lists the ranks on which workers often waited for their vCPUs.
 pub(crate) fn for_vcpus(trace: &Trace) -> Option<String> {
     let (sums, workers) = (sums(trace), &trace.run.workers);

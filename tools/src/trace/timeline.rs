@@ -21,6 +21,7 @@ use self::picture::TimelineImage;
 use self::strip::{Legend, Strip};
 use self::view::{Class, View};
 use super::analysis::events::{Events, NO_EVENTS, Scope};
+use super::analysis::sync_effect::occasion;
 use super::open::{TracePart, warn};
 use super::page::{Cell, Format, Page, Table, columns, duration};
 use super::select::Window;
@@ -138,8 +139,9 @@ fn chosen(options: &Options, trace: &Trace) -> Result<(Window, Option<String>), 
         .max_by(|&a, &b| trace.syncs[a].imbalance_before.total_cmp(&trace.syncs[b].imbalance_before));
     let Some(worst) = worst else { return Ok((whole, None)) };
     let why = format!(
-        "{} events are too many: shown is the time around sync {}, the worst of {}; --time .. shows all",
+        "{} events are too many: shown is the time around {} {}, the worst of {}; --time .. shows all",
         trace.events(),
+        occasion(trace),
         trace.syncs[worst].sync,
         trace.syncs.len()
     );
@@ -172,9 +174,14 @@ fn tell(options: &Options, trace: &Trace, view: &View, strips: &[Strip], page: &
     let mut table = Table::new("rows", "", &heads.collect::<Vec<_>>());
     let width = options.width as usize;
     let syncs = || moments(trace).filter(|&at_ns| inside(window, at_ns));
+    let occasions = format!("{}s", occasion(trace));
     let marks = || strips.iter().flat_map(Strip::marks);
     for (name, sign, at) in [
-        (if trace.steps.is_empty() { "syncs" } else { "divisions" }, '|', ruler(window, width, syncs(), '|')),
+        (
+            if trace.steps.is_empty() { &*occasions } else { "divisions" },
+            '|',
+            ruler(window, width, syncs(), '|'),
+        ),
         ("marks", '!', marks_on(width, marks())),
     ] {
         if at.contains(sign) {
@@ -195,8 +202,9 @@ fn tell(options: &Options, trace: &Trace, view: &View, strips: &[Strip], page: &
     }
     page.tables.push(table);
     page.tables.push(legend.table(trace));
-    let mut listed = Table::new("syncs", "", &[("sync", "sync"), ("at_ns", "at"), ("moved", "moved")])
-        .text_rows(SYNCS_IN_TEXT);
+    let mut listed =
+        Table::new("syncs", "", &[("sync", occasion(trace)), ("at_ns", "at"), ("moved", "moved")])
+            .text_rows(SYNCS_IN_TEXT);
     for sync in trace.syncs.iter().filter(|sync| inside(window, sync.at_ns)) {
         listed.row([Cell::Count(sync.sync), Cell::Ns(sync.at_ns as f64), Cell::Count(sync.moved)]);
     }

@@ -16,6 +16,7 @@ use trace_reader::Trace;
 
 use self::map::{Map, Row};
 use super::analysis::bins::{BINS_MAX, Bins};
+use super::analysis::sync_effect::occasion;
 use super::analysis::time_breakdown::{Parts, time_breakdown};
 use super::open::{TracePart, warn};
 use super::page::{Cell, Format, Page, Table, duration, plural};
@@ -123,8 +124,7 @@ fn page(trace: &Trace, map: &Map, options: &Options) -> Page {
     let mut page = Page::new("utilisation", trace);
     page.says.push(answer(map, trace.run.shape));
     page.says.extend(supersteps::dropped(trace));
-    page.tables =
-        vec![ranks(&map.rows), strips(map, options.part, trace.run.shape), over_time(map), cells(map)];
+    page.tables = vec![ranks(&map.rows), strips(map, options.part, trace), over_time(map), cells(map)];
     if !trace.steps.is_empty() {
         page.tables.push(supersteps::workers_table(trace));
         page.notes
@@ -190,9 +190,18 @@ fn ranks(rows: &[Row]) -> Table {
 }
 
 /// Table with a line of block characters per rank, and a line of syncs.
-fn strips(map: &Map, part: Part, shape: Shape) -> Table {
+fn strips(map: &Map, part: Part, trace: &Trace) -> Table {
+    let shape = trace.run.shape;
     let each = map.bins.window.length_ns() as f64 / map.bins.count as f64;
-    let syncs = if shape == Shape::Arrays { ", ^ syncs" } else { "" };
+    let syncs = match shape {
+        Shape::Arrays => format!(", ^ {}s", occasion(trace)),
+        Shape::Supersteps => ", ^ new divisions".into(),
+        Shape::Pools => String::new(),
+    };
+    let head = |(key, head)| match shape {
+        Shape::Pools if key == "chunks" => (key, "iterations"),
+        _ => (key, head),
+    };
     let title = format!(
         "{}: {} bins of {}, from blank for 0 % of a bin to █ for 100 %{syncs}",
         part.name(shape),
@@ -200,7 +209,7 @@ fn strips(map: &Map, part: Part, shape: Shape) -> Table {
         duration(each)
     );
     let columns: Vec<_> =
-        [("rank", "rank")].into_iter().chain(PARTS).chain([("over_time", "over time")]).collect();
+        [("rank", "rank")].into_iter().chain(PARTS.map(head)).chain([("over_time", "over time")]).collect();
     let mut table = Table::new("map", title, &columns);
     let strip = |bins: &[map::Cut]| bins.iter().map(|cut| block(part.of(&cut.parts))).collect::<String>();
     let mut row = |name: Cell, whole: &map::Cut, bins: &[map::Cut]| {

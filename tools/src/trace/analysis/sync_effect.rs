@@ -3,6 +3,7 @@
 //! Records may come from untrusted files: figures are `f64`, lists have any length, no result is infinite or NaN.
 
 use caribou::report::SyncReport;
+use trace_reader::Trace;
 
 /// A time in ns for each rank, scaled to the length of the phase before the sync: see [`SyncEffect::scaled`].
 pub(crate) type PerRank = Vec<u64>;
@@ -83,6 +84,12 @@ pub(crate) fn sync_effects<'t>(syncs: &'t [SyncReport]) -> Vec<SyncEffect<'t>> {
         SyncEffect { report, next: next(at, report), active_before, stranded }
     };
     syncs.iter().enumerate().map(effect).collect()
+}
+
+/// The word for the records of a run: "window" if all are windows, otherwise "sync".
+pub(crate) fn occasion(trace: &Trace) -> &'static str {
+    let windows = !trace.syncs.is_empty() && trace.syncs.iter().all(|sync| sync.window);
+    if windows { "window" } else { "sync" }
 }
 
 fn all_ranks(report: &SyncReport) -> usize {

@@ -39,6 +39,11 @@ impl Heaviest {
         }
     }
 
+    /// Returns whether there is a pair.
+    pub(super) fn has_any(&self) -> bool {
+        !self.pairs.is_empty()
+    }
+
     fn forget(&mut self) {
         let light = |one: &Volume, other: &Volume| {
             one.bytes.total_cmp(&other.bytes).then(one.messages.total_cmp(&other.messages))

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use caribou::trace::Shape;
 use lb_strategies::median;
 
 use super::measures::Measures;
@@ -27,6 +28,10 @@ impl Side {
 
     pub(super) fn has_no_chunks(&self) -> bool {
         self.0.iter().all(|run| run.chunks_ns.is_empty())
+    }
+
+    pub(super) fn has_supersteps(&self) -> bool {
+        self.0.iter().all(|run| run.started.shape == Shape::Supersteps)
     }
 
     pub(super) fn runs_text(&self) -> String {

@@ -83,7 +83,10 @@ fn the_causes_of_a_slower_run_add_up_to_its_change() {
     assert_eq!((&lost["cause"], &lost["ratio"]), (&"lost".into(), &Value::Null), "next to nothing: {lost}");
     assert_eq!(causes.iter().sum::<i64>(), of("total"));
     let says = found["says"][0].as_str().unwrap();
-    assert!(says.starts_with("it is 1.00 us slower (66.7 %), 1.50 us -> 2.50 us: cpu +400 ns"), "{says}");
+    assert!(
+        says.starts_with("AFTER is 1.00 us (66.7 %) slower than BEFORE, 1.50 us -> 2.50 us: cpu +400 ns"),
+        "{says}"
+    );
     assert_eq!(found["tables"]["chunks"][0]["chunk"], "Ring[#1]");
     assert_eq!(change(&found, "chunks", "chunk", "Ring[#1]"), (800, Value::Null));
     assert_eq!(change(&found, "ranks", "rank", "rank 0").0, 0);
@@ -130,7 +133,7 @@ fn a_change_within_the_spread_of_either_side_is_the_same() {
     // The medians are 1100 and 1350, the spread is 300.
     let found = json(&list(&[0, 1, 2]), &list(&[3]));
     assert_eq!(change(&found, "causes", "cause", "cpu"), (250, "same".into()));
-    assert!(found["says"][0].as_str().unwrap().starts_with("it takes as long as before"));
+    assert!(found["says"][0].as_str().unwrap().starts_with("AFTER is as fast as BEFORE"));
     let found = json(&list(&[0, 1, 2]), &list(&[4, 4]));
     assert_eq!(change(&found, "causes", "cause", "cpu"), (400, "more".into()));
     let found = json(&list(&[4, 5]), &list(&[0]));
@@ -173,7 +176,7 @@ fn runs_of_different_ranks_and_chunks_are_compared_by_name() {
     assert_eq!(found["tables"]["ranks"].as_array().unwrap().len(), 4);
     assert_eq!(found["tables"]["chunks"].as_array().unwrap().len(), 32);
     let same = json(dir.text(), dir.text());
-    assert!(same["says"][0].as_str().unwrap().starts_with("it takes as long as before"));
+    assert!(same["says"][0].as_str().unwrap().starts_with("AFTER is as fast as BEFORE"));
     assert!(same["tables"]["causes"].as_array().unwrap().iter().all(|row| row["change_ns"] == 0.0));
 }
 

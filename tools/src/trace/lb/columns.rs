@@ -3,7 +3,7 @@
 use trace_reader::Trace;
 
 use super::verdict;
-use crate::trace::analysis::sync_effect::{SyncEffect, SyncVerdict, finite};
+use crate::trace::analysis::sync_effect::{SyncEffect, SyncVerdict, finite, occasion};
 use crate::trace::page::{Cell, Table};
 
 /// A column: its name in JSON and CSV with the unit, its head in text, and its cell. [`WORDS`] explains the heads.
@@ -13,7 +13,7 @@ const COLUMNS: [Column; 20] = [
     ("sync", "sync", |_, sync| Cell::Count(sync.report.sync)),
     ("at_ns", "at", |_, sync| Cell::ns(sync.report.at_ns)),
     ("strategy", "strategy", |trace, _| Cell::text_of(&trace.run.lb)),
-    ("verdict", "verdict", |_, sync| Cell::text_of(verdict(sync))),
+    ("verdict", "verdict", |trace, sync| Cell::text_of(verdict(trace, sync))),
     ("ranks_active", "active", |_, sync| {
         sync.report.active.map_or(Cell::Empty, |active| Cell::Count(active.into()))
     }),
@@ -51,11 +51,13 @@ pub(crate) const WORDS: &str = "active: ranks that have work from then on, the f
 pub(crate) const VERDICTS: &str = "verdict: moved: chunks moved; balanced already: the strategy had nothing to move; nothing \
     proposed: the same, though imbalance was above 1.1; refused: its moves would have saved less than needed; not \
     asked: even the best plan would have saved less than a decision and one move cost; resized: chunks left inactive \
-    ranks, whatever the gain";
+    ranks, whatever the gain; never moves: the strategy is `none`, which leaves all chunks where they are";
 
 /// A table with one row per sync.
 pub(crate) fn table<'o>(trace: &Trace, syncs: impl IntoIterator<Item = &'o SyncEffect<'o>>) -> Table {
-    let mut table = Table::new("syncs", "", &COLUMNS.map(|(key, head, _)| (key, head)));
+    let occasion = occasion(trace);
+    let head = |key, head| if key == "sync" { occasion } else { head };
+    let mut table = Table::new("syncs", "", &COLUMNS.map(|(key, text, _)| (key, head(key, text))));
     for sync in syncs {
         table.row(COLUMNS.map(|(_, _, cell)| cell(trace, sync)));
     }

@@ -9,7 +9,7 @@ use super::super::analysis::events::{Observer, Scope, WorkerRef, by_worker};
 use super::super::open::warn;
 use super::super::page::{Cell, Page, Table, bytes, columns, duration, plural};
 use super::super::select::Window;
-use super::verdict;
+use super::{never_moves, verdict};
 use crate::trace::analysis::sync_effect::{
     Slowest, SyncEffect, SyncVerdict, began_ns, causes_text, error, finite, neighbours,
 };
@@ -62,7 +62,8 @@ pub(super) fn page(trace: &Trace, outcome: &SyncEffect<'_>, all: &[SyncEffect<'_
 
 fn answer(trace: &Trace, outcome: &SyncEffect<'_>) -> String {
     let report = outcome.report;
-    let found = format!("sync {} at {}", report.sync, duration(report.at_ns as f64));
+    let occasion = if report.window { "window" } else { "sync" };
+    let found = format!("{occasion} {} at {}", report.sync, duration(report.at_ns as f64));
     let why = match (outcome.resize(), outcome.slowest()) {
         (Some((before, after)), _) => format!(", as {after} ranks are active from here on, {before} before"),
         (None, Some(Slowest { rank, causes })) if !causes.is_empty() => {
@@ -71,23 +72,27 @@ fn answer(trace: &Trace, outcome: &SyncEffect<'_>) -> String {
         _ => String::new(),
     };
     let imbalance = finite(report.imbalance_before).unwrap_or(1.0);
-    let did = did(outcome);
+    let did = match outcome.verdict() {
+        SyncVerdict::Balanced if never_moves(trace) => did(trace, outcome),
+        _ => format!("{} {}", trace.run.lb, did(trace, outcome)),
+    };
     let then = match outcome.actual() {
         Some(actual) => format!("; predicted {:.3}, then measured {actual:.3}", report.imbalance_predicted),
         None => format!("; predicted {:.3}", report.imbalance_predicted),
     };
-    format!("{found}: imbalance {imbalance:.3}{why}; {} {did}{then}", trace.run.lb)
+    format!("{found}: imbalance {imbalance:.3}{why}; {did}{then}")
 }
 
 /// Describes what the sync did, and why not more.
-pub(super) fn did(outcome: &SyncEffect<'_>) -> String {
+pub(super) fn did(trace: &Trace, outcome: &SyncEffect<'_>) -> String {
     let report = outcome.report;
     let [gain, needed, long] =
         [report.gain_ns, report.needed_ns, report.migrate_ns].map(|ns| duration(ns as f64));
     let (all, size) = (outcome.chunks(), bytes(report.moved_bytes));
     let moved = format!("moved {} of {all} chunks, {size}, in {long}", report.moved);
     match outcome.verdict() {
-        SyncVerdict::Balanced => verdict(outcome).to_owned(),
+        SyncVerdict::Balanced if never_moves(trace) => "`none` never moves chunks".into(),
+        SyncVerdict::Balanced => verdict(trace, outcome).to_owned(),
         SyncVerdict::Refused => {
             format!("refused {}: gain {gain} < {needed} needed", plural(report.proposed as usize, "move"))
         }

@@ -14,6 +14,7 @@ use super::{Report, data, verdict};
 use crate::trace::analysis::efficiency::{Efficiency, FACTORS};
 use crate::trace::page::{duration, moment};
 use crate::trace::palette;
+use crate::trace::supersteps::whole_run_text;
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
@@ -119,6 +120,9 @@ fn summary(report: &Report<'_>) -> Markup {
         @if let Some(efficiency) = &report.facts.efficiency.as_ref().map(Efficiency::table) {
             (Table::of("efficiency-table", "Efficiency: what the time of the workers was lost to", efficiency, usize::MAX, &report.figures).html())
             p { (FACTORS) }
+            @if !report.trace.steps.is_empty() {
+                p.note { (verdict::capital(&whole_run_text("load balance", "communication"))) "." }
+            }
         }
     }
 }

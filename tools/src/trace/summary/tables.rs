@@ -157,11 +157,18 @@ pub(super) fn traffic(trace: &Trace, spent: &TimeBreakdown, census: Option<&Even
     if trace.ranks.iter().all(|rank| rank.end.is_some()) {
         let ends = trace.ranks.iter().filter_map(|rank| rank.end.as_ref());
         let handled = ends.fold(0u64, |sum, end| sum.saturating_add(end.messages));
-        row("deliveries handled", handled, None, "records");
+        match trace.run.shape {
+            Shape::Arrays => row("deliveries handled, with starts and resumes", handled, None, "records"),
+            Shape::Supersteps => row("deliveries handled", handled, None, "records"),
+            // Only those that workers sent are in the events.
+            Shape::Pools if trace.run.ranks > 1 => row("messages of the policy", handled, None, "records"),
+            Shape::Pools => {}
+        }
     }
     // If only some arrays were recorded, zero sends do not mean that nothing was sent.
     let told = |census: &&EventCounts| census.sent() > 0 || arrays_recorded(trace).is_empty();
-    if let Some(census) = census.filter(|_| trace.run.arrows > 0).filter(told) {
+    let has_chunks = trace.run.shape != Shape::Pools;
+    if let Some(census) = census.filter(|_| has_chunks && trace.run.arrows > 0).filter(told) {
         for (name, traffic) in
             [("messages within a rank", census.local), ("messages to other ranks", census.remote)]
         {
@@ -170,6 +177,21 @@ pub(super) fn traffic(trace: &Trace, spent: &TimeBreakdown, census: Option<&Even
         }
     }
     table
+}
+
+/// Explanation of events that are easily taken for others.
+pub(super) fn of_events(trace: &Trace, census: &EventCounts) -> Option<&'static str> {
+    let recorded =
+        |sort: &str| EVENT_KINDS.iter().zip(&census.counts).any(|(one, &count)| *one == sort && count > 0);
+    match trace.run.shape {
+        Shape::Arrays if recorded("depart") => {
+            Some("arrive: chunks that were made on a rank or moved to it; depart: chunks that moved away")
+        }
+        Shape::Arrays | Shape::Supersteps => None,
+        Shape::Pools => recorded("pool send").then_some(
+            "pool send: messages of the policy that workers sent; those sent on receipt of another message are only counted",
+        ),
+    }
 }
 
 /// Table of the number of events of each kind.

@@ -249,10 +249,29 @@ fn savings_that_were_measured_are_told_from_those_that_were_not() {
     };
     let dir = synced("half-checked", &[sync(0, 1_000_000), sync(1, 40_000)]);
     let text = caribou(&["trace", "lb", dir.text()]).unwrap();
-    let savings = "; predicted to save 1.00 ms, saved 900.00 us (another 40.00 us was predicted of moves that no later \
-                   sync measured); cost 40.00 us, the strategy's own time, while chunks went on; moves were under way for 7.00 ms, \
-                   the longest 4.00 ms; ";
+    let savings = "; predicted to save 1.00 ms, saved 900.00 us in the one phase after each move (later phases are not \
+                   counted: `trace diff` compares whole runs), and another 40.00 us was predicted of moves that no later \
+                   sync measured; deciding took 40.00 us while chunks went on (`profile` has all that workers spent on \
+                   balancing); moves were under way for 7.00 ms, the longest 4.00 ms; ";
     assert!(text.contains(savings), "{text}");
+}
+
+#[test]
+fn under_none_no_window_is_balanced_already() {
+    let dir = Scratch::new("none");
+    let run = RunRecord { lb: "none".into(), ..run_of(1, 0) };
+    let mut writer = Writer::create(dir.path(), &run).unwrap();
+    let mut window = SyncReport::default();
+    (window.window, window.waited, window.imbalance_before) = (true, Some(0), 1.05);
+    writer.syncs(&[window]).unwrap();
+    writer.finish(&End::default()).unwrap();
+    let text = caribou(&["trace", "lb", dir.text()]).unwrap();
+    let line = text.lines().next().unwrap();
+    assert!(line.starts_with("1 window, none with moves; deciding took 0 ns"), "{line}");
+    assert!(line.ends_with("; `none` never moves chunks") && text.contains("  never moves  "), "{text}");
+    assert!(text.contains("\nwindow  "), "{text}");
+    let text = caribou(&["trace", "lb", dir.text(), "--sync", "0"]).unwrap();
+    assert!(text.starts_with("window 0 at 0 ns: imbalance 1.050; `none` never moves chunks; "), "{text}");
 }
 
 #[test]
@@ -330,7 +349,9 @@ fn a_refusal_shows_its_gain_and_cost() {
     assert!(text.contains("1 sync, none with moves, 1 refused; "), "{text}");
     assert!(text.contains("  predicted saving  measured saving  "), "{text}");
     let verdicts = text.lines().find(|line| line.starts_with("note: verdict: ")).unwrap();
-    for verdict in ["moved: ", "balanced already: ", "nothing proposed: ", "refused: ", "not asked: "] {
+    for verdict in
+        ["moved: ", "balanced already: ", "never moves: ", "nothing proposed: ", "refused: ", "not asked: "]
+    {
         assert!(verdicts.contains(verdict), "{verdicts}");
     }
 }
@@ -467,7 +488,10 @@ fn a_pool_has_iterations_and_no_syncs() {
     assert_eq!(number(&row(rows(&page, "time"), "part", "iterations")["time_ns"]), 120.0 * 9_000.0);
     assert_eq!(row(rows(&page, "traffic"), "what", "ranges of iterations")["count"], Value::from(120));
     let verdict = page["says"][1].as_str().unwrap();
-    assert!(verdict.contains("1.500 times the average") && verdict.contains("smaller ranges"), "{verdict}");
+    assert!(
+        verdict.contains("1.500 times as long as the average") && verdict.contains("smaller ranges"),
+        "{verdict}"
+    );
 }
 
 #[test]

@@ -83,6 +83,10 @@ fn every_command_says_what_divisions_and_drops_did() {
     assert!(text.contains("\nsound: "), "{text}");
     let text = caribou(&["trace", "summary", trace]).unwrap();
     assert!(text.contains(&format!("balancing: {says}")) && text.contains("jobs dropped"), "{text}");
+    let text = caribou(&["trace", "diff", trace, trace]).unwrap();
+    assert!(text.contains("slow in turns counts as waiting"), "{text}");
+    let text = caribou(&["trace", "utilisation", trace]).unwrap();
+    assert!(text.contains(", ^ new divisions\n"), "{text}");
     let page = json(&["lb", trace]);
     let tables = &page["tables"];
     let division = &tables["divisions"][0];

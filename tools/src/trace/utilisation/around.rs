@@ -84,8 +84,9 @@ fn answer(trace: &Trace, chosen: &SyncEffect<'_>, before: &TimeBreakdown, after:
     let (before, after) = (before.parts(), after.parts());
     let percent = |parts: &Parts, ns: f64| 100.0 * parts.share(ns);
     format!(
-        "sync {} ({}) moved {}: busy with chunks {:.1} % before, {:.1} % after; idle {:.1} % before, \
+        "{} {} ({}) moved {}: busy with chunks {:.1} % before, {:.1} % after; idle {:.1} % before, \
          {:.1} % after; lost {:.1} % before, {:.1} % after",
+        if chosen.report.window { "window" } else { "sync" },
         chosen.report.sync,
         trace.run.lb,
         plural(chosen.report.moved as usize, "chunk"),
