@@ -672,8 +672,18 @@ fn a_wrong_directory_of_checkpoints_is_told_by_the_option_that_has_it() {
     std::fs::write(&file, "").unwrap();
     let file = file.display().to_string();
     for (program, arguments, complaint) in [
-        (STENCIL, "--restart nowhere", "error: --restart: nowhere does not exist".to_owned()),
-        (MONTECARLO, "--restart nowhere", "error: --restart: nowhere does not exist".to_owned()),
+        (
+            STENCIL,
+            "--restart nowhere",
+            "error: --restart: nowhere does not exist, expected a directory with checkpoints, or one of them"
+                .to_owned(),
+        ),
+        (
+            MONTECARLO,
+            "--restart nowhere",
+            "error: --restart: nowhere does not exist, expected a directory with checkpoints, or one of them"
+                .to_owned(),
+        ),
         (
             STENCIL,
             &format!("--checkpoint {file}"),

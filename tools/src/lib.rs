@@ -273,6 +273,10 @@ fn one_line(error: &clap::Error) -> String {
     {
         return format!("unexpected argument '{option}' found: it is an option of {}", owners.join(", "));
     }
+    // The two lists of runs are positional, so clap takes a single one for the second list.
+    if error.kind() == ErrorKind::MissingRequiredArgument && text.contains("<BEFORE>") {
+        return "two runs are needed: caribou trace diff BEFORE AFTER".to_owned();
+    }
     let lines = text
         .lines()
         .map(str::trim)

@@ -70,6 +70,11 @@ impl Row {
 const HEADS: [&str; 9] =
     ["strategy", "imbalance before", "after", "gain %", "bound %", "moved chunks", "%", "MiB", "time ms"];
 
+/// Lines below the table.
+const LEGEND: &str = "\
+imbalance: the slowest rank's time in a phase over the time with work spread by capacity; gain: the part of that phase
+that the moves save; bound: the most that any placement saves; %, MiB: of the moved chunks; time: to decide";
+
 /// The rows and the size of the snapshot.
 #[derive(Serialize)]
 pub(crate) struct Report {
@@ -92,9 +97,10 @@ impl Report {
 
     /// Writes a table with one line per strategy.
     pub(crate) fn write_table(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "{} chunks on {} ranks, phase {}", self.chunks, self.ranks, self.phase)?;
+        writeln!(out, "{} chunks on {} ranks, loads of phase {}", self.chunks, self.ranks, self.phase)?;
         let mut table = Table::new(HEADS);
         self.rows.iter().for_each(|row| table.row(row.cells()));
-        write!(out, "{table}")
+        write!(out, "{table}")?;
+        writeln!(out, "{LEGEND}")
     }
 }

@@ -11,6 +11,9 @@ use crate::input;
 /// Largest sum of the ticks of all chunks. Sums below it fit in 64 bits, and fractions of them are exact enough.
 const TICKS_MAX: u64 = 1 << 62;
 
+/// Where a user gets a snapshot.
+const OWN_FORM: &str = "; `caribou trace export --to snapshot` writes such files";
+
 /// Characters shown of a message of the JSON reader.
 const MESSAGE_MAX: usize = 200;
 
@@ -20,7 +23,8 @@ pub(crate) fn read(file: &Path) -> Result<Snapshot, String> {
     let bytes = input::read(file).map_err(|error| format!("{name}: cannot be read: {error}"))?;
     let bytes = input::without_mark(&bytes);
     let snapshot = serde_json::from_slice(bytes).map_err(|error| {
-        format!("{name}: not a snapshot: {}{}", one_line(&error), foreign(bytes).unwrap_or_default())
+        let no_json = if error.is_syntax() || error.is_eof() { "no valid JSON: " } else { "" };
+        format!("{name}: not a snapshot: {no_json}{}{}", one_line(&error), foreign(bytes).unwrap_or(OWN_FORM))
     })?;
     contradiction(&snapshot).map_or(Ok(snapshot), |what| Err(format!("{name}: {what}")))
 }

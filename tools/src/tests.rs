@@ -125,7 +125,7 @@ fn strategies_lists_every_strategy_and_parameter() {
 fn balance_prints_a_row_a_strategy() {
     let text =
         caribou(&["balance", "--chunks", "2.56e2", "--ranks", "2", "--workload", "noisy-rank"]).unwrap();
-    assert_eq!(text.lines().count(), 2 + ARRAYS.iter().count());
+    assert_eq!(text.lines().count(), 4 + ARRAYS.iter().count());
     for lists in [&["--lb", "refine,tolerance=0.1;none"][..], &["--lb", "refine,tolerance=0.1,none"]] {
         let text = caribou(&[&["balance"], lists].concat()).unwrap();
         assert!(text.lines().nth(2).unwrap().starts_with("refine,tolerance=0.1 "), "{text}");
@@ -201,7 +201,7 @@ fn a_damaged_file_is_named_with_the_place_of_the_damage() {
     let whole = serde_json::to_string(&Workload::Equal.snapshot(3, 2, 1)).unwrap();
     let cut = &whole.as_bytes()[..whole.len() / 2];
     for (name, content, expected) in [
-        ("cut", cut.to_vec(), "FILE: not a snapshot: EOF while parsing"),
+        ("cut", cut.to_vec(), "FILE: not a snapshot: no valid JSON: EOF while parsing"),
         ("brotli", vec![0xff, 0, 1, 2], "not text, perhaps a file of LBAF or vt that brotli compressed"),
         (
             "lbaf",
@@ -209,7 +209,11 @@ fn a_damaged_file_is_named_with_the_place_of_the_damage() {
             "it looks like a file of LBAF or vt: `caribou trace export --to lbdata` writes such files",
         ),
         ("empty", Vec::new(), "at line 1 column 0"),
-        ("binary", vec![0xff, 0, 1, 2], "FILE: not a snapshot: expected value at line 1 column 1"),
+        (
+            "binary",
+            vec![0xff, 0, 1, 2],
+            "FILE: not a snapshot: no valid JSON: expected value at line 1 column 1",
+        ),
         (
             "shape",
             b"{\"phase\": 1,\n \"ranks\": 7}".to_vec(),
@@ -255,7 +259,7 @@ fn a_damaged_file_is_named_with_the_place_of_the_damage() {
         (
             "more",
             format!("{whole}\n{whole}").into_bytes(),
-            "FILE: not a snapshot: trailing characters at line 2",
+            "FILE: not a snapshot: no valid JSON: trailing characters at line 2",
         ),
         (
             "speed",

@@ -1,5 +1,5 @@
 //! Finds the rank that lost the most vCPU time to anything but our own disturbances, and makes a note for the table.
-//! The times of runs that lost much cannot be compared.
+//! The times of runs that lost much are uncertain.
 //!
 //! The numbers come from the samples that every rank keeps, with or without a trace. Runs whose workers share vCPUs get
 //! no note, because there the program's own workers wait for each other.
@@ -30,8 +30,8 @@ pub(super) fn note<F: Facts>(runs: &[Run<F>], disturbances: &Disturbances) -> Op
         false => "",
     };
     let so = match runs.len() {
-        1 => "the time of this run cannot be compared with others",
-        _ => "the times of these runs cannot be compared",
+        1 => "the time of this run is uncertain, repeat the run",
+        _ => "the comparison of these runs is uncertain, repeat them",
     };
     Some(format!(
         "`{}`: rank {rank} did not have its vCPU for {:.0} % of the time{beside}: {so}.",
@@ -93,11 +93,11 @@ mod tests {
         let quiet = table(&summary);
         assert!(!quiet.contains("did not have its vCPU"), "{quiet}");
         with_samples(&mut summary.runs[1], 0, vec![lost(10, 6, 0), lost(20, 5, 0)]);
-        let said = "`refine`: rank 0 did not have its vCPU for 55 % of the time: the times of these runs cannot be \
-            compared.\n";
+        let said = "`refine`: rank 0 did not have its vCPU for 55 % of the time: the comparison of these runs is \
+            uncertain, repeat them.\n";
         assert!(table(&summary).contains(said), "{}", table(&summary));
         let alone = Summary { runs: vec![summary.runs.remove(1)], ..summary };
-        assert!(table(&alone).contains(": the time of this run cannot be compared with others.\n"));
+        assert!(table(&alone).contains(": the time of this run is uncertain, repeat the run.\n"));
     }
 
     #[test]

@@ -49,6 +49,9 @@ pub fn table<F: Facts>(summary: &Summary<F>) -> String {
     for note in summary.runs.iter().flat_map(|run| run.facts.notes()) {
         let _ = writeln!(text, "{note}");
     }
+    for run in summary.runs.iter().filter(|run| !is_divided(summary, run)) {
+        let _ = writeln!(text, "`{}`: the run was too short to time its parts.", run.facts.lb());
+    }
     if let Some(note) = lost_vcpu::note(&summary.runs, &summary.settings.disturbances) {
         let _ = writeln!(text, "{note}");
     }
@@ -83,13 +86,21 @@ fn words<F: Facts>(summary: &Summary<F>) -> String {
 }
 
 fn cells<F: Facts>(summary: &Summary<F>, run: &Run<F>) -> Vec<String> {
-    let mean = |(from, to)| or_dash(run.times.mean_ms(from, to).map(|ms| format!("{ms:.2} ms")));
+    let whole = is_divided(summary, run);
+    let mean =
+        |(from, to)| or_dash(run.times.mean_ms(from, to).filter(|_| whole).map(|ms| format!("{ms:.2} ms")));
     let mut cells = vec![run.facts.lb().to_owned(), seconds(run.total_s)];
     cells.extend(summary.windows.iter().map(|window| mean((window.from, window.to))));
     cells.extend(run.facts.cells());
     cells.push(or_dash(run.gain.map(percent)));
     cells.extend(F::UNBALANCED.map(|_| or_dash(run.possible_gain.map(percent))));
     cells
+}
+
+/// Returns whether the parts of the run have times of their own. If the progress of a short run is reported only once
+/// or twice, steps of several parts are complete at the same time.
+fn is_divided<F: Facts>(summary: &Summary<F>, run: &Run<F>) -> bool {
+    summary.windows.iter().all(|window| run.times.mean_ms(window.from, window.to) != Some(0.0))
 }
 
 /// A cell that may be empty.
@@ -205,6 +216,19 @@ mod tests {
         assert!(lines[5].ends_with("1 sync  13.3 %   16.7 %"), "{text}");
         assert!(lines[6].starts_with("imbalance: ") && lines[6].contains("; settled after: "), "{text}");
         assert!(lines[7].starts_with("saved: part of the time of `none`; at most: "), "{text}");
+    }
+
+    #[test]
+    fn a_run_that_reports_its_progress_once_has_no_times_of_parts() {
+        let mut summary = sample("none", &["1:10-20"]);
+        summary.runs[1].times = crate::times::Times::new((0, vec![51_000_000; 30]), u64::MAX);
+        let text = table(&summary);
+        assert!(text.lines().any(|line| line.starts_with("none    0.240 s  6.00 ms ")), "{text}");
+        assert!(
+            text.lines().any(|line| line.starts_with("refine  0.208 s        -         -        - ")),
+            "{text}"
+        );
+        assert!(text.contains("`refine`: the run was too short to time its parts.\n"), "{text}");
     }
 
     #[test]

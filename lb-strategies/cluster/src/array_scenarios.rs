@@ -45,15 +45,17 @@ const fn entry(name: &'static str, about: &'static str, build: fn() -> ArrayScen
 pub const ARRAY_SCENARIOS: &[ArrayScenarioEntry] = &[
     entry("demo", "the README's plate for 500 iterations, a neighbour beside one rank of two", demonstration),
     entry("R3", "refinement paper, figure 3: a slow node (4 VMs), a neighbour for 200 iterations", figure_3),
-    entry("R6a", "figure 6a: a neighbour beside one of 32 VMs", || paper(0, Some((0.0, f64::INFINITY)))),
-    entry("R6b", "figure 6b: a slow node: 4 of the 32 VMs", || paper(SLOW, None)),
-    entry("R6c", "figure 6c: a slow node, and a neighbour from iteration 50", || {
+    entry("R6a", "refinement paper, figure 6a: a neighbour beside one of 32 VMs", || {
+        paper(0, Some((0.0, f64::INFINITY)))
+    }),
+    entry("R6b", "refinement paper, figure 6b: a slow node: 4 of the 32 VMs", || paper(SLOW, None)),
+    entry("R6c", "refinement paper, figure 6c: a slow node, and a neighbour from iteration 50", || {
         paper(SLOW, Some((50.0 * SLOW_ITERATION_S, f64::INFINITY)))
     }),
     entry("spot", "a hot spot on 64 ranks that stands still", || hot_spot(None)),
-    entry("spot-0", "one that moves with k = 0", || hot_spot(Some(0))),
-    entry("spot-5", "with k = 5", || hot_spot(Some(5))),
-    entry("spot-20", "with k = 20", || hot_spot(Some(20))),
+    entry("spot-0", "the same, but moving by 1 of 1000 columns an iteration", || hot_spot(Some(0))),
+    entry("spot-5", "the same, by 11 columns", || hot_spot(Some(5))),
+    entry("spot-20", "the same, by 41 columns", || hot_spot(Some(20))),
 ];
 
 /// The scenario with this name.

@@ -47,13 +47,17 @@ const fn entry(name: &'static str, about: &'static str, build: fn() -> Scenario)
 
 /// All scenarios, the paper's first.
 pub const SCENARIOS: &[ScenarioEntry] = &[
-    entry("F6-1", "figure 6, run 1: two ranks, neighbours on one", || paper::figure_6(1)),
-    entry("F6-2", "figure 6, run 2", || paper::figure_6(2)),
-    entry("F6-3", "figure 6, run 3", || paper::figure_6(3)),
-    entry("F6-4", "figure 6, run 4", || paper::figure_6(4)),
-    entry("F7", "figure 7: four times the iterations", paper::figure_7),
-    entry("F8a", "figure 8: 32 threads on one host, speeds that jump", paper::figure_8_jumps),
-    entry("F8b", "figure 8: the same as 32 threads on 64 hardware threads", paper::figure_8_cores),
+    entry("F6-1", "RUPER-LB paper, figure 6, run 1: two ranks, neighbours on one", || paper::figure_6(1)),
+    entry("F6-2", "RUPER-LB paper, figure 6, run 2: the neighbours busier", || paper::figure_6(2)),
+    entry("F6-3", "RUPER-LB paper, figure 6, run 3: the neighbours between both", || paper::figure_6(3)),
+    entry("F6-4", "RUPER-LB paper, figure 6, run 4: the neighbours busiest", || paper::figure_6(4)),
+    entry("F7", "RUPER-LB paper, figure 7: four times the iterations", paper::figure_7),
+    entry("F8a", "RUPER-LB paper, figure 8: 32 threads on one host, speeds that jump", paper::figure_8_jumps),
+    entry(
+        "F8b",
+        "RUPER-LB paper, figure 8: the same as 32 threads on 64 hardware threads",
+        paper::figure_8_cores,
+    ),
     entry("L1", "eight workers from 1000 to 2050 it/s", one_rank::unequal),
     entry("L2", "four workers, each twice as fast as the one before", one_rank::doubling),
     entry("L3", "one of eight workers falls to a tenth at half time", one_rank::early_collapse),

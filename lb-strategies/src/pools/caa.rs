@@ -89,7 +89,11 @@ pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
             default: "auto",
             meaning: "iterations of a task; auto: as many as take the time `chunk`",
         },
-        Parameter { name: "repeat", default: "off", meaning: "on: shares of phase 3 are cut short, too" },
+        Parameter {
+            name: "repeat",
+            default: "off",
+            meaning: "on: later rounds of shares end with the first worker that has finished, too, and a new decision follows",
+        },
         CHUNK,
     ],
     build: |parameters| {

@@ -14,8 +14,11 @@ use crate::pools::policy::{Pool, PoolStrategy};
 use crate::rank::Rank;
 
 /// The smallest grant, a parameter of the rules that begin with large grants.
-pub(crate) const LEAST: Parameter =
-    Parameter { name: "least", default: "1", meaning: "iterations of the smallest chunk" };
+pub(crate) const LEAST: Parameter = Parameter {
+    name: "least",
+    default: "1",
+    meaning: "smallest number of iterations that a request gets, unless fewer are left",
+};
 
 pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "guided",

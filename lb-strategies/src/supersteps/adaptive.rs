@@ -9,7 +9,7 @@ use super::des::{Des, DesDivider, EVERY, WINDOW};
 use super::equal::equal;
 use super::pace::By;
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
-use super::redivide::{AHEAD, Overhead, TOLERANCE, slowest};
+use super::redivide::{AHEAD, Overhead, TOLERANCE, duration, slowest};
 use super::regret::Regret;
 use super::replicate::replicated;
 use super::row::moved;
@@ -152,7 +152,7 @@ impl AdaptiveDivider {
             1 => "equal shares".to_owned(),
             way => format!("{} copies", self.fixed[way - 1].copies),
         };
-        self.reason = Some(format!("{name}: would have computed {:.3e} s less recently", seconds(best)));
+        self.reason = Some(format!("{name}: would have computed {} less recently", duration(seconds(best))));
         // The old method differs from the new one by as much.
         self.regrets[self.in_force] = self.regrets[best];
         self.in_force = best;

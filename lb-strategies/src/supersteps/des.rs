@@ -7,7 +7,7 @@
 use super::equal::equal;
 use super::pace::{By, Paces};
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
-use super::redivide::{AHEAD, DivisionCost, GainTest, TOLERANCE, slowest};
+use super::redivide::{AHEAD, DivisionCost, GainTest, TOLERANCE, duration, slowest};
 use super::row::Row;
 use super::smoothing::Smoothing;
 use crate::entry::Entry;
@@ -139,7 +139,9 @@ impl DesDivider {
         let chance = slowest(&self.row, &self.division, &errors);
         let moved = self.terms.accept(&mut self.price, (&self.division, before), (&new, after), chance)?;
         self.reason = Some(format!(
-            "the slowest worker is expected to compute {after:.3e} s per step instead of {before:.3e} s"
+            "the slowest worker is expected to compute {} per step instead of {}",
+            duration(after),
+            duration(before)
         ));
         self.division = new;
         Some(moved)

@@ -20,7 +20,7 @@ use super::des::{Des, DesDivider, EVERY, WINDOW};
 use super::line::Line;
 use super::pace::By;
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
-use super::redivide::{AHEAD, Overhead, TOLERANCE, slowest};
+use super::redivide::{AHEAD, Overhead, TOLERANCE, duration, slowest};
 use super::regret::Regret;
 use super::replicate::{COPIES, replicated};
 use crate::entry::Entry;
@@ -32,7 +32,11 @@ pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     summary: "des or replicate, whichever is expected to be faster at the present speeds of workers",
     parameters: &[
         COPIES,
-        Parameter { name: "period", default: "100", meaning: "steps from one fit of both lines to the next" },
+        Parameter {
+            name: "period",
+            default: "100",
+            meaning: "steps after which the times that des and replicate would take are estimated anew",
+        },
         EVERY,
         WINDOW,
         By::PARAMETER,
@@ -217,7 +221,7 @@ impl DlbJrDivider {
         self.sums = Sums::of(self.sums.paces.len());
         self.copies_in_force = !self.copies_in_force;
         let other = if self.copies_in_force { "copies" } else { "shares in proportion" };
-        self.reason = Some(format!("{other}: would have computed {saved:.3e} s less recently"));
+        self.reason = Some(format!("{other}: would have computed {} less recently", duration(saved)));
         true
     }
 }

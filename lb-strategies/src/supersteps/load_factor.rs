@@ -15,7 +15,7 @@
 use super::equal::equal;
 use super::pace::{By, Paces};
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy, Work};
-use super::redivide::{AHEAD, DivisionCost, GainTest, TOLERANCE, slowest};
+use super::redivide::{AHEAD, DivisionCost, GainTest, TOLERANCE, duration, slowest};
 use super::row::Row;
 use crate::entry::Entry;
 use crate::parameters::{Parameter, Parameters};
@@ -126,7 +126,9 @@ impl Divider for LoadFactorDivider {
         let (before, after) = (slowest(&self.row, &self.division, &paces), slowest(&self.row, &new, &paces));
         self.policy.terms.accept(&mut self.price, (&self.division, before), (&new, after), 0.0)?;
         self.reason = Some(format!(
-            "the slowest worker is expected to compute {after:.3e} s per step instead of {before:.3e} s"
+            "the slowest worker is expected to compute {} per step instead of {}",
+            duration(after),
+            duration(before)
         ));
         self.division = new;
         Some(self.division.clone())
@@ -209,7 +211,7 @@ mod tests {
         assert_eq!(answers[3].as_ref().map(|division| &division.units[..]), Some(&[75, 25][..]));
         let reason = divider.reason().expect("it has divided");
         assert!(reason.starts_with("the slowest worker is expected to compute"), "{reason}");
-        assert!(reason.ends_with("instead of 1.500e-2 s"), "{reason}");
+        assert!(reason.ends_with("instead of 15.00 ms"), "{reason}");
         assert!((4..100).all(|number| divider.after(&step(number, 1e-5)).is_none()));
     }
 }

@@ -27,6 +27,15 @@ pub(crate) const AHEAD: Parameter = Parameter {
     meaning: "steps within which a new division must save the time of moving units, fewer if divisions last shorter; 0: that time is ignored, as in the papers",
 };
 
+/// A time in the unit that suits it, for the reason of a division.
+pub(crate) fn duration(seconds: f64) -> String {
+    match seconds.abs() {
+        size if size < 1e-3 => format!("{:.2} us", 1e6 * seconds),
+        size if size < 1.0 => format!("{:.2} ms", 1e3 * seconds),
+        _ => format!("{seconds:.3} s"),
+    }
+}
+
 /// The conditions on the gain of a new division.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct GainTest {

@@ -412,7 +412,9 @@ pub(super) fn check_directory(path: &Path) -> Result<(), String> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Ok(()),
         Ok(_) => Err(format!("{name} is a file, expected a directory")),
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Err(format!("{name} does not exist")),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {
+            Err(format!("{name} does not exist, expected a directory with checkpoints, or one of them"))
+        }
         Err(why) => Err(format!("{name} cannot be read: {why}")),
     }
 }
@@ -581,7 +583,10 @@ mod tests {
     fn a_place_without_checkpoints_is_described() {
         let dir = temporary("places");
         let why = chosen(&dir).expect_err("it was not made");
-        assert!(why.ends_with("does not exist"), "{why}");
+        assert!(
+            why.ends_with("does not exist, expected a directory with checkpoints, or one of them"),
+            "{why}"
+        );
         let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
         let why = chosen(&dir).expect_err("it is empty");
         assert!(why.ends_with("has no complete checkpoint"), "{why}");

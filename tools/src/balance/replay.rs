@@ -78,6 +78,12 @@ const HEADS: [&str; 8] = [
 const PLACEMENT: &str =
     "Each sync starts from the placement that the run had at it: moves decided here are not carried over.";
 
+/// Lines below the table.
+const LEGEND: &str = "\
+imbalance: the slowest rank's time in a phase over the time with work spread by capacity; predicted: after the moves
+proposed: chunks that the strategy wants to move; moved: all of these if the gain expected, in a phase of average length,
+is at least the gain needed, which the cost of syncs and moves sets; none otherwise";
+
 /// Decides the syncs of the trace again by the strategies in `specs`, or by the strategy of the run if there are none.
 pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write) -> Result<(), Error> {
     let trace = Trace::open(path)?;
@@ -95,7 +101,8 @@ pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write
     let mut table = Table::new(HEADS);
     rows.iter().for_each(|row| table.row(row.cells()));
     writeln!(out, "{PLACEMENT}")?;
-    Ok(write!(out, "{table}")?)
+    write!(out, "{table}")?;
+    Ok(writeln!(out, "{LEGEND}")?)
 }
 
 /// The reports of ranks at a sync, and the record of the decision of the run.

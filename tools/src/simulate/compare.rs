@@ -89,6 +89,8 @@ pub(super) trait Metrics: Serialize {
     const COLUMNS: &'static [&'static str];
     /// The policy with which saved time is compared; none if no savings are shown.
     const BASELINE: Option<&'static str> = None;
+    /// Meaning of the columns, for a line under the last table; none if each table has such a line.
+    const LEGEND: Option<&'static str> = None;
     /// Title of the plot.
     const PLOT: &'static str;
 
@@ -219,6 +221,9 @@ pub(super) fn write_tables<S: Comparable>(
         table::write(&comparison[0], &about(scenario), out)?;
         out.flush()?;
         comparisons.extend(comparison);
+    }
+    if let Some(legend) = S::Metrics::LEGEND {
+        writeln!(out, "{legend}")?;
     }
     Ok(comparisons)
 }

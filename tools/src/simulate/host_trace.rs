@@ -153,7 +153,10 @@ fn use_in_percent(records: &[Record], step_s: Option<f64>) -> Result<Hosts, Line
             samples.push(record, step_s * f64::from(at), record.number(value, 100.0)?)?;
         }
         match samples.scaled(left) {
-            None => record.wrong("no sample, expected `name,u0,u1,...` or a header".to_owned()),
+            None => record.wrong(
+                "no sample, expected `HOST,USE,USE,...` in percent, or a header such as `time_s,host,share`"
+                    .to_owned(),
+            ),
             Some(series) => Ok(series),
         }
     };

@@ -103,6 +103,10 @@ impl Metrics for PoolMetrics {
         "missing",
         "hung",
     ];
+    const LEGEND: Option<&'static str> = Some(
+        "excess: over the ideal; spread: time between the ends of the first and the last worker; of ranks: the same of \
+         ranks;\nidle: of all workers together; overshoot: iterations executed beyond those of the pool, in percent of it",
+    );
     const PLOT: &'static str = "when each worker ended";
 
     fn cells(&self) -> Vec<String> {

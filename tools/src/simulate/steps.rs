@@ -125,6 +125,7 @@ Whether copies would pay where three other processes use a vCPU, and moving unit
 /// Runs the requested simulations and writes their results.
 pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if options.list {
+        writeln!(out, "policies")?;
         return Ok(out.write_all(SUPERSTEPS.help().as_bytes())?);
     }
     if options.figures {

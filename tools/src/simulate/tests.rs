@@ -46,7 +46,8 @@ fn a_scenario_is_a_table_with_a_line_a_policy() {
 fn several_scenarios_are_several_tables() {
     let text = pool(&["--scenario", "L7-0,L7-5", "--compare", "static,chunk=1;static"]).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 9, "{text}");
+    assert_eq!(lines.len(), 11, "{text}");
+    assert!(lines[9].starts_with("excess: over the ideal; spread: "), "{text}");
     assert!(lines[0].starts_with("L7-0: four workers, nothing to do; 1 x 4 workers, 0 iterations"));
     assert!(lines[2].starts_with("static,chunk=1 ") && lines[3].starts_with("static "), "{text}");
     assert_eq!(lines[7].split_whitespace().nth(1), Some("0.0020"), "{text}");

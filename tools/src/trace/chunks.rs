@@ -150,7 +150,15 @@ impl Chunks {
         match (&options.index, asked_for.len()) {
             (None, _) | (Some(_), 1) => Ok(chunks),
             (Some(name), 0) => {
-                Err(Error::Usage(format!("--index {name}: nothing is recorded of a chunk of this name")))
+                let mut arrays: Vec<&str> = trace.arrays.iter().map(String::as_str).collect();
+                arrays.dedup();
+                let known = match arrays.len() {
+                    0 => String::new(),
+                    _ => format!("; the arrays of this run: {}", arrays.join(", ")),
+                };
+                Err(Error::Usage(format!(
+                    "--index {name}: nothing is recorded of a chunk of this name{known}"
+                )))
             }
             (Some(name), several) => {
                 Err(Error::Usage(format!("--index {name}: {several} chunks have this name, choose one")))
@@ -212,7 +220,12 @@ impl Chunks {
         let counts =
             [(count, "chunk"), (self.ranks, "rank"), (phases as usize, "phase"), (moves as usize, "move")];
         let [chunks, ranks, phases, moves] = counts.map(|(count, word)| plural(count, word));
-        page.says.push(format!("{chunks} on {ranks}, {phases}, {moves}"));
+        let never = self.histories.values().filter(|history| history.phases() == 0).count();
+        let at_syncs = match self.phases > 0 && never > 0 {
+            true => format!(" ({} came to a sync, {never} to none)", count - never),
+            false => String::new(),
+        };
+        page.says.push(format!("{chunks}{at_syncs} on {ranks}, {phases}, {moves}"));
         let all = |count: u64| if count == self.histories.len() as u64 && count > 1 { "all " } else { "" };
         let word = |(flag, &count): (&&str, &u64)| format!("{}{count} {flag}", all(count));
         let words: Vec<String> = flagged.iter().map(word).collect();

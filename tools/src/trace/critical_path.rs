@@ -132,7 +132,7 @@ fn page(
         parts.row([Cell::text_of(part.name(trace.run.shape)), Cell::Ns(ns as f64), share(ns)]);
     }
     page.tables.push(parts);
-    page.tables.push(bounds(efficiency, slices, window));
+    page.tables.push(bounds(trace.run.shape, efficiency, slices, window));
     let named = |name: &'static str, title: &str, head: &'static str, rows: Vec<(String, u64)>| {
         let columns = [(head, head), ("time_ns", "time"), ("share", "share")];
         let mut table = Table::new(name, title, &columns).text_rows(top);
@@ -160,10 +160,13 @@ fn page(
 }
 
 /// Lower bounds of the run time: from the sums of time, and from the dependences between handlers.
-fn bounds(efficiency: Option<&Efficiency>, slices: &Slices, window: Window) -> Table {
+fn bounds(shape: Shape, efficiency: Option<&Efficiency>, slices: &Slices, window: Window) -> Table {
     let by_cause = efficiency.map(Efficiency::bounds);
-    let chain =
-        ("the longest chain of handlers, with a worker for each", longest_chain_ns(slices, window) as f64);
+    let what = match shape {
+        Shape::Arrays | Shape::Supersteps => "the longest chain of handlers, with a worker for each",
+        Shape::Pools => "the longest range of iterations",
+    };
+    let chain = (what, longest_chain_ns(slices, window) as f64);
     bounds_table(by_cause.into_iter().flatten().chain([chain]), window.length_ns())
 }
 

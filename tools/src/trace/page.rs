@@ -62,6 +62,8 @@ pub(crate) struct Table {
     data_only: bool,
     /// Whether `--csv` writes this table, although it is not the first.
     is_csv: bool,
+    /// Key of the column that is left out of the text.
+    data_column: Option<&'static str>,
 }
 
 impl Table {
@@ -80,6 +82,7 @@ impl Table {
             rows_in_text_max: usize::MAX,
             data_only: false,
             is_csv: false,
+            data_column: None,
         }
     }
 
@@ -98,6 +101,12 @@ impl Table {
     /// Leaves the table out of the text, which shows it as a picture instead.
     pub(crate) fn data_only(mut self) -> Self {
         self.data_only = true;
+        self
+    }
+
+    /// Leaves a column out of the text. Keys are names in JSON and CSV.
+    pub(crate) fn data_only_column(mut self, key: &'static str) -> Self {
+        self.data_column = Some(key);
         self
     }
 
@@ -139,10 +148,12 @@ impl Table {
         }
         let words =
             |column: usize| self.rows.iter().all(|row| matches!(row[column], Cell::Text(_) | Cell::Empty));
-        let mut table =
-            presentation::Table::new(self.heads()).text_columns((0..self.columns.len()).map(words));
+        let shown = |column: &usize| Some(self.columns[*column].0) != self.data_column;
+        let shown: Vec<usize> = (0..self.columns.len()).filter(shown).collect();
+        let heads = shown.iter().map(|&column| self.columns[column].1.as_str());
+        let mut table = presentation::Table::new(heads).text_columns(shown.iter().copied().map(words));
         for row in self.rows.iter().take(self.rows_in_text_max) {
-            table.row(row.iter().map(Cell::text));
+            table.row(shown.iter().map(|&column| row[column].text()));
         }
         write!(out, "{table}")?;
         let more = self.rows.len().saturating_sub(self.rows_in_text_max);

@@ -234,9 +234,12 @@ impl TraceBuilder {
         let there: BTreeSet<u32> = self.ranks.iter().map(|rank| rank.rank).collect();
         // A damaged record may state any number of ranks. A path to one file selects only that rank.
         let expected = if path.is_dir() { run.ranks } else { 0 };
-        let missing = (0..expected).filter(|rank| !there.contains(rank)).take(MISSING_MAX);
-        for rank in missing {
-            let file = path.join(file_name(rank));
+        // A file that was left out is there, and its problem is already in the list.
+        let left_out: BTreeSet<PathBuf> = self.problems.iter().map(|problem| problem.file.clone()).collect();
+        let absent =
+            (0..expected).filter(|rank| !there.contains(rank)).map(|rank| (rank, path.join(file_name(rank))));
+        let missing = absent.filter(|(_, file)| !left_out.contains(file)).take(MISSING_MAX);
+        for (rank, file) in missing {
             self.problems.push(Problem { file, at: 0, what: format!("the file of rank {rank} is missing") });
         }
         Trace {

@@ -116,12 +116,13 @@ impl Options {
         if columns > narrow {
             let option = if self.sweep_speed.is_some() { "--sweep-speed" } else { "--speed" };
             return Err(Error::Usage(format!(
-                "{option} {k}: particles move {columns} columns a step, and would skip tiles of {narrow}"
+                "{option} {k}: particles move {columns} columns a step, and would skip tiles of {narrow}; expected {} at most",
+                (narrow - 1) / 2
             )));
         }
         if rows > narrow {
             return Err(Error::Usage(format!(
-                "--rise {m}: particles move {rows} rows a step, and would skip tiles of {narrow}"
+                "--rise {m}: particles move {rows} rows a step, and would skip tiles of {narrow}; expected -{narrow} to {narrow}"
             )));
         }
         if !distribution.fits(grid) {

@@ -140,8 +140,8 @@ impl Efficiency {
 
 /// A table of bounds.
 pub(crate) fn bounds_table(bounds: impl IntoIterator<Item = (&'static str, f64)>, window_ns: u64) -> Table {
-    let columns = [("bound", "nothing but"), ("time_ns", "time"), ("speedup", "times faster")];
-    let mut table = Table::new("bounds", "how long it would take with nothing but", &columns);
+    let columns = [("bound", "if limited only by"), ("time_ns", "time"), ("speedup", "times faster")];
+    let mut table = Table::new("bounds", "lower bounds of the time of the run", &columns);
     for (name, ns) in bounds {
         let faster = if ns > 0.0 { Cell::Number(window_ns as f64 / ns) } else { Cell::Empty };
         table.row([Cell::text_of(name), Cell::Ns(ns), faster]);

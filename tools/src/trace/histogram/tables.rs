@@ -11,7 +11,7 @@ const BAR: f64 = 40.0;
 
 pub(super) fn quantiles(found: &Found) -> Table {
     let columns = columns("what | unit | count | p50 | p90 | p99 | longest | sum");
-    let mut table = Table::new("quantiles", "quantiles", &columns);
+    let mut table = Table::new("quantiles", "quantiles", &columns).data_only_column("unit");
     let spreads = [
         ("execution, wall", &found.wall, true),
         ("execution, CPU", &found.cpu, true),

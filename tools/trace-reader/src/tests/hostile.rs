@@ -79,6 +79,10 @@ fn of_two_runs_in_one_directory_the_second_leaves_nothing_behind() {
     said(r"it belongs to run another\nrun\u{1b}[31m, not to run of the tests");
     said("rank 0 has another file");
     said("the file of rank 2 is missing");
+    assert!(
+        told.iter().all(|line| !line.contains("the file of rank 1 is missing")),
+        "it is left out: {told:?}"
+    );
     assert!(trace.problems.iter().any(|problem| problem.file == again));
     assert!(told.iter().all(|line| !line.contains('\n')));
 }
