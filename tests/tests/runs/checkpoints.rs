@@ -343,7 +343,7 @@ fn restart_damaged<T: std::fmt::Debug>(
         }
     }
     assert!(
-        refused >= expected(100, HOSTILE) && others >= expected(1, HOSTILE),
+        refused >= expected(101, HOSTILE) && others >= expected(1, HOSTILE),
         "{name}: {refused} {others}"
     );
 }

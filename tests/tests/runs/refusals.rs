@@ -748,7 +748,8 @@ fn a_policy_of_ones_own_for_pools_is_selected_by_name() {
 #[test]
 fn settings_that_cannot_be_kept_are_refused_before_anything_starts() {
     let too_many = caribou::machine::vcpus().len() as u32 + 1;
-    let result = caribou::run(config(too_many).pin(Pin::On), |_| panic!("nothing is set up"));
+    let run = move || caribou::run(config(too_many).pin(Pin::On), |_| panic!("nothing is set up"));
+    let result = with_timeout("pinning", run);
     let Err(Error::Config { setting, why }) = result else { panic!("{result:?}") };
     assert!(setting == "CARIBOU_PIN" && why.contains("vCPUs"), "{setting}: {why}");
     let pairs = [("CARIBOU_LP", "CARIBOU_LB?"), ("CARIBOU_RANKS", "whole number"), ("CARIBOU_LB", "refine")];

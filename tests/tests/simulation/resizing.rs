@@ -105,7 +105,7 @@ fn check(period: Period) -> (u64, u64) {
 #[test]
 fn inactive_ranks_are_emptied_at_a_sync() {
     let (leave, stay) = check(Period::Steps(PERIOD));
-    assert!(leave >= expected(1_000, SEEDS) && stay == 0, "{leave} {stay}");
+    assert!(leave >= expected(1_001, SEEDS) && stay == 0, "{leave} {stay}");
 }
 
 /// A chunk that has not run since the last window stays: it cannot be asked whether it may move.
@@ -113,5 +113,5 @@ fn inactive_ranks_are_emptied_at_a_sync() {
 fn inactive_ranks_are_emptied_in_windows() {
     let (leave, stay) = check(Period::Every(Duration::from_micros(1)));
     let few = expected(1, SEEDS) == 0;
-    assert!(leave >= expected(1_800, SEEDS) && (few || stay <= leave / 4), "{leave} {stay}");
+    assert!(leave >= expected(2_001, SEEDS) && (few || stay < leave / 4), "{leave} {stay}");
 }

@@ -8,7 +8,7 @@ use caribou::report::SyncReport;
 use caribou::trace::{Shape, StepsSoFar};
 use serde::Serialize;
 
-use crate::trace::analysis::sync_effect::Cost;
+use crate::trace::analysis::sync_effect::{self, Cost};
 
 /// All figures of a run. `--json` prints this struct.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -116,7 +116,7 @@ pub(super) struct KindRow {
 
 /// The word for these syncs: "window" if all are windows.
 pub(super) fn occasion(syncs: &[SyncRow]) -> &'static str {
-    if !syncs.is_empty() && syncs.iter().all(|sync| sync.is_window) { "window" } else { "sync" }
+    sync_effect::occasion(syncs.iter().map(|sync| sync.is_window))
 }
 
 /// The previous answer of one program, if there is one, and its latest answer.

@@ -30,7 +30,10 @@ pub(crate) fn sources(addresses: &[String]) -> Result<Vec<Source>, Error> {
     let mut found = Vec::new();
     for address in addresses {
         let (host, ports) = parse(address).ok_or_else(|| {
-            Error::Usage(format!("{address:?} is not an address, expected HOST:PORT, PORT or HOST:PORT-PORT with ports from 1 to 65535"))
+            Error::Usage(format!(
+                "{address:?} is not an address, expected HOST:PORT, PORT or HOST:PORT-PORT with ports \
+                 from 1 to 65535"
+            ))
         })?;
         if found.len() + ports.len() > SOURCES_MAX {
             return Err(Error::Usage(format!("more than {SOURCES_MAX} addresses")));

@@ -9,7 +9,7 @@ use super::analysis::event_counts::EventCounts;
 use super::analysis::facts::Facts;
 use super::analysis::resizes::inactive_share;
 use super::analysis::sync_effect::{
-    Cost, EVEN_MAX, LateCause, Slowest, SyncEffect, causes_text, finite, max_over_average,
+    Cost, EVEN_MAX, LateCause, Slowest, SyncEffect, causes_text, finite, max_over_average, occasion,
 };
 use super::analysis::time_breakdown::{Ending, Line, Parts, TimeBreakdown};
 use super::page::duration;
@@ -151,7 +151,7 @@ fn uneven(symptoms: &Symptoms) -> Option<String> {
     if symptoms.uneven <= NOTABLE {
         return uneven_without_syncs(symptoms);
     }
-    let occasion = if symptoms.windows { "window" } else { "sync" };
+    let occasion = occasion([symptoms.windows]);
     let mended = symptoms
         .balanced_since
         .map_or(String::new(), |sync| format!(", until {occasion} {sync} corrected it"));

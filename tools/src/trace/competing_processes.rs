@@ -81,7 +81,8 @@ fn sentence(loss: &RankContention<'_>, arguments: &[String]) -> String {
         throttled => format!("; a quota throttled it for up to {}", percent(throttled)),
     };
     let seen = match processes.is_empty() {
-        false => format!("; other processes seen on its vCPUs, also while it was idle, in % of the run: {}", processes.join(", ")),
+        false => format!("; other processes seen on its vCPUs, also while it was idle, in % of the \
+            run: {}", processes.join(", ")),
         true if loss.throttled >= NEARLY_ALL * loss.lost => String::new(),
         true => "; no process was seen on its vCPUs: this machine does not show the hypervisor, other containers and \
             processes that ended early"

@@ -17,7 +17,7 @@ use self::columns::{VERDICTS, WORDS, table};
 use self::one::did;
 use super::analysis::resizes;
 use super::analysis::sync_effect::{
-    Cost, EVEN_MAX, SyncEffect, SyncVerdict, largest, occasion, sync_effects,
+    Cost, EVEN_MAX, SyncEffect, SyncVerdict, largest, occasion_of, sync_effects,
 };
 use super::open::Input;
 use super::page::{Format, Page, bytes, duration, plural};
@@ -131,7 +131,7 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
     let with = |verdict| outcomes.iter().filter(|outcome| outcome.verdict() == verdict).count();
     let (moving, refused) = (with(SyncVerdict::Moved), with(SyncVerdict::Refused));
     let cost = cost(outcomes);
-    let occasion = occasion(trace);
+    let occasion = occasion_of(trace);
     let said = |count: usize, what: &str| if count > 0 { format!(", {count} {what}") } else { String::new() };
     let others = [
         (refused, "refused"),

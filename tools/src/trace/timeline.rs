@@ -21,7 +21,7 @@ use self::picture::TimelineImage;
 use self::strip::{Legend, Strip};
 use self::view::{Class, View};
 use super::analysis::events::{Events, NO_EVENTS, Scope};
-use super::analysis::sync_effect::occasion;
+use super::analysis::sync_effect::occasion_of;
 use super::open::{TracePart, warn};
 use super::page::{Cell, Format, Page, Table, columns, duration};
 use super::select::Window;
@@ -141,7 +141,7 @@ fn chosen(options: &Options, trace: &Trace) -> Result<(Window, Option<String>), 
     let why = format!(
         "{} events are too many: shown is the time around {} {}, the worst of {}; --time .. shows all",
         trace.events(),
-        occasion(trace),
+        occasion_of(trace),
         trace.syncs[worst].sync,
         trace.syncs.len()
     );
@@ -174,7 +174,7 @@ fn tell(options: &Options, trace: &Trace, view: &View, strips: &[Strip], page: &
     let mut table = Table::new("rows", "", &heads.collect::<Vec<_>>());
     let width = options.width as usize;
     let syncs = || moments(trace).filter(|&at_ns| inside(window, at_ns));
-    let occasions = format!("{}s", occasion(trace));
+    let occasions = format!("{}s", occasion_of(trace));
     let marks = || strips.iter().flat_map(Strip::marks);
     for (name, sign, at) in [
         (
@@ -203,7 +203,7 @@ fn tell(options: &Options, trace: &Trace, view: &View, strips: &[Strip], page: &
     page.tables.push(table);
     page.tables.push(legend.table(trace));
     let mut listed =
-        Table::new("syncs", "", &[("sync", occasion(trace)), ("at_ns", "at"), ("moved", "moved")])
+        Table::new("syncs", "", &[("sync", occasion_of(trace)), ("at_ns", "at"), ("moved", "moved")])
             .text_rows(SYNCS_IN_TEXT);
     for sync in trace.syncs.iter().filter(|sync| inside(window, sync.at_ns)) {
         listed.row([Cell::Count(sync.sync), Cell::Ns(sync.at_ns as f64), Cell::Count(sync.moved)]);

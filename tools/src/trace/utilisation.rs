@@ -16,7 +16,7 @@ use trace_reader::Trace;
 
 use self::map::{Map, Row};
 use super::analysis::bins::{BINS_MAX, Bins};
-use super::analysis::sync_effect::occasion;
+use super::analysis::sync_effect::occasion_of;
 use super::analysis::time_breakdown::{Parts, time_breakdown};
 use super::open::{TracePart, warn};
 use super::page::{Cell, Format, Page, Table, duration, plural};
@@ -194,7 +194,7 @@ fn strips(map: &Map, part: Part, trace: &Trace) -> Table {
     let shape = trace.run.shape;
     let each = map.bins.window.length_ns() as f64 / map.bins.count as f64;
     let syncs = match shape {
-        Shape::Arrays => format!(", ^ {}s", occasion(trace)),
+        Shape::Arrays => format!(", ^ {}s", occasion_of(trace)),
         Shape::Supersteps => ", ^ new divisions".into(),
         Shape::Pools => String::new(),
     };

@@ -86,10 +86,15 @@ pub(crate) fn sync_effects<'t>(syncs: &'t [SyncReport]) -> Vec<SyncEffect<'t>> {
     syncs.iter().enumerate().map(effect).collect()
 }
 
-/// The word for the records of a run: "window" if all are windows, otherwise "sync".
-pub(crate) fn occasion(trace: &Trace) -> &'static str {
-    let windows = !trace.syncs.is_empty() && trace.syncs.iter().all(|sync| sync.window);
-    if windows { "window" } else { "sync" }
+/// The word for the syncs of a run: "window" if all are windows, otherwise "sync".
+pub(crate) fn occasion_of(trace: &Trace) -> &'static str {
+    occasion(trace.syncs.iter().map(|sync| sync.window))
+}
+
+/// The word for syncs, of each of which it is known whether it is a window.
+pub(crate) fn occasion(are_windows: impl IntoIterator<Item = bool>) -> &'static str {
+    let mut are_windows = are_windows.into_iter().peekable();
+    if are_windows.peek().is_some() && are_windows.all(|is_window| is_window) { "window" } else { "sync" }
 }
 
 fn all_ranks(report: &SyncReport) -> usize {

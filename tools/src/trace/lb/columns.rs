@@ -3,7 +3,7 @@
 use trace_reader::Trace;
 
 use super::verdict;
-use crate::trace::analysis::sync_effect::{SyncEffect, SyncVerdict, finite, occasion};
+use crate::trace::analysis::sync_effect::{SyncEffect, SyncVerdict, finite, occasion_of};
 use crate::trace::page::{Cell, Table};
 
 /// A column: its name in JSON and CSV with the unit, its head in text, and its cell. [`WORDS`] explains the heads.
@@ -55,7 +55,7 @@ pub(crate) const VERDICTS: &str = "verdict: moved: chunks moved; balanced alread
 
 /// A table with one row per sync.
 pub(crate) fn table<'o>(trace: &Trace, syncs: impl IntoIterator<Item = &'o SyncEffect<'o>>) -> Table {
-    let occasion = occasion(trace);
+    let occasion = occasion_of(trace);
     let head = |key, head| if key == "sync" { occasion } else { head };
     let mut table = Table::new("syncs", "", &COLUMNS.map(|(key, text, _)| (key, head(key, text))));
     for sync in syncs {

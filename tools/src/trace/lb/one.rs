@@ -11,7 +11,7 @@ use super::super::page::{Cell, Page, Table, bytes, columns, duration, plural};
 use super::super::select::Window;
 use super::{never_moves, verdict};
 use crate::trace::analysis::sync_effect::{
-    Slowest, SyncEffect, SyncVerdict, began_ns, causes_text, error, finite, neighbours,
+    Slowest, SyncEffect, SyncVerdict, began_ns, causes_text, error, finite, neighbours, occasion,
 };
 
 /// A chunk that left its rank.
@@ -62,7 +62,7 @@ pub(super) fn page(trace: &Trace, outcome: &SyncEffect<'_>, all: &[SyncEffect<'_
 
 fn answer(trace: &Trace, outcome: &SyncEffect<'_>) -> String {
     let report = outcome.report;
-    let occasion = if report.window { "window" } else { "sync" };
+    let occasion = occasion([report.window]);
     let found = format!("{occasion} {} at {}", report.sync, duration(report.at_ns as f64));
     let why = match (outcome.resize(), outcome.slowest()) {
         (Some((before, after)), _) => format!(", as {after} ranks are active from here on, {before} before"),

@@ -8,7 +8,9 @@ use presentation::svg::{Anchor, Area, Svg};
 use trace_reader::Trace;
 
 use super::super::analysis::bins::Bins;
-use super::super::analysis::sync_effect::{SyncEffect, began_ns, largest, neighbours, sync_effects};
+use super::super::analysis::sync_effect::{
+    SyncEffect, began_ns, largest, neighbours, occasion, sync_effects,
+};
 use super::super::analysis::time_breakdown::{Line, Parts, TimeBreakdown, Worker, time_breakdown};
 use super::super::lb::the_one;
 use super::super::open::warn;
@@ -86,7 +88,7 @@ fn answer(trace: &Trace, chosen: &SyncEffect<'_>, before: &TimeBreakdown, after:
     format!(
         "{} {} ({}) moved {}: busy with chunks {:.1} % before, {:.1} % after; idle {:.1} % before, \
          {:.1} % after; lost {:.1} % before, {:.1} % after",
-        if chosen.report.window { "window" } else { "sync" },
+        occasion([chosen.report.window]),
         chosen.report.sync,
         trace.run.lb,
         plural(chosen.report.moved as usize, "chunk"),
