@@ -11,7 +11,8 @@
 //! | `balanced_units` | makes groups of chunks into one chunk for the strategy |
 //! | [`snapshot`], [`strategy`] | define the input and output of a strategy, and its trait |
 //! | [`strategies`] | has one file per strategy |
-//! | `loads`, [`metrics`] | compute the completion times of a placement, and bounds |
+//! | `loads`, `traffic`, `memory` | sum the work, the messages and the memory of ranks under a placement |
+//! | [`metrics`] | computes the completion times of a placement, and bounds |
 //! | `scatter`, `scatter_trial` | place chunks once if their loads cannot be followed |
 //! | `homing` | prefers moves back to the rank where a chunk began |
 //! | [`mod@accept`], `judgement` | compare the gain of a plan with its cost, at syncs and in windows |
@@ -28,6 +29,7 @@ mod finish_first;
 mod homing;
 mod judgement;
 mod loads;
+mod memory;
 pub mod metrics;
 mod move_price;
 pub mod period;
@@ -40,4 +42,5 @@ pub mod snapshot;
 pub mod strategies;
 pub mod strategy;
 pub mod synthetic;
+mod traffic;
 pub mod window_policy;

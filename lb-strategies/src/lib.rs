@@ -25,7 +25,7 @@
 //!     phase: 1,
 //!     ranks: vec![RankLoad::default(), RankLoad { share: 0.5, ..RankLoad::default() }],
 //!     chunks: (0..12).map(chunk).collect(),
-//!     edges: Vec::new(),
+//!     ..Snapshot::default()
 //! };
 //! let assignment = ARRAYS.parse("refine,tolerance=0.05")?.assign(&snapshot);
 //! let on_rank_0 = assignment.ranks.iter().filter(|&&rank| rank == Rank(0)).count();
@@ -64,8 +64,10 @@ pub mod virtual_time;
 pub use arrays::accept::{MoveCost, Verdict, accept, worth_asking};
 pub use arrays::period::{Moments, Period};
 pub use arrays::predict::Prediction;
-pub use arrays::snapshot::{ArrayId, Assignment, ChunkId, ChunkLoad, Edge, RankLoad, Snapshot};
-pub use arrays::strategy::{Background, Strategy, Terms};
+pub use arrays::snapshot::{
+    ArrayId, Assignment, Block, ChunkId, ChunkLoad, Edge, LinkCost, LinkCosts, Memory, RankLoad, Snapshot,
+};
+pub use arrays::strategy::{Background, EdgeUse, Strategy, Terms};
 pub use arrays::{
     accept, balancer, metrics, predict, snapshot, strategies, strategy, synthetic, window_policy,
 };

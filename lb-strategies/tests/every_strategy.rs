@@ -103,7 +103,7 @@ prop_compose! {
         phase: u64,
         ranks in prop::collection::vec(rank_load(), 0..12),
         chunks in prop::collection::vec(chunk_load(), 0..120),
-    ) -> Snapshot { Snapshot { phase, ranks, chunks, edges: Vec::new() } }
+    ) -> Snapshot { Snapshot { phase, ranks, chunks, ..Snapshot::default() } }
 }
 
 prop_compose! {
@@ -121,7 +121,7 @@ prop_compose! {
             phase: 1,
             ranks: capacities.into_iter().map(rank_load).collect(),
             chunks: (0..).zip(chunks).map(chunk_load).collect(),
-            edges: Vec::new(),
+            ..Snapshot::default()
         }
     }
 }
@@ -139,7 +139,7 @@ prop_compose! {
             phase: 1,
             ranks: vec![RankLoad::default(); ranks as usize],
             chunks: (0..).zip(chunks).map(chunk_load).collect(),
-            edges: Vec::new(),
+            ..Snapshot::default()
         }
     }
 }

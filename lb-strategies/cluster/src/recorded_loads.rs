@@ -183,7 +183,7 @@ impl RecordedLoads {
                 phase,
                 ranks,
                 chunks: self.objects.iter().zip(row).map(chunk).collect(),
-                edges: Vec::new(),
+                ..Snapshot::default()
             }
         })
     }

@@ -423,7 +423,7 @@ impl Balancer {
         let mut chunks: Vec<ChunkLoad> = report.chunks.iter().map(|chunk| self.in_ticks(chunk)).collect();
         chunks.sort_by_key(|chunk| chunk.id);
         let ranks = self.estimates.iter().map(Estimate::rank_load).collect();
-        self.measured = Snapshot { phase: self.phase, ranks, chunks, edges: Vec::new() };
+        self.measured = Snapshot { phase: self.phase, ranks, chunks, ..Snapshot::default() };
         let unit = self.unit_ticks();
         let loads = self.measured.chunks.iter().map(|chunk| (chunk.id, chunk.ticks as f64 / unit));
         self.history.push(loads, self.activity.steps());

@@ -217,7 +217,7 @@ mod tests {
             let ticks = u64::from(workers) * SECOND_NS / 2;
             let chunk = ChunkLoad { id, rank: Rank(0), ticks, bytes: 0, migratable: true };
             let (ranks, chunks) = (vec![at_half_share(workers)], vec![chunk]);
-            let snapshot = Snapshot { phase: 0, ranks, chunks, edges: Vec::new() };
+            let snapshot = Snapshot { phase: 0, ranks, chunks, ..Snapshot::default() };
             let current = Assignment::current(&snapshot);
             for model in [Background::Share, Background::Additive] {
                 assert_eq!(completion_ns(&snapshot, &current, model), [SECOND_NS], "{workers} {model:?}");

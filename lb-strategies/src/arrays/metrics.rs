@@ -6,17 +6,27 @@
 use crate::arrays::loads::Loads;
 use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::arrays::strategy::Background;
+use crate::arrays::traffic::Traffic;
 use crate::rank::Rank;
 
-/// Completion time of each rank: (ticks of its chunks + ticks of its background) / capacity.
+pub use crate::arrays::memory::memory_bytes;
+pub use crate::arrays::traffic::Crossing;
+
+/// Completion time of each rank: (ticks of its chunks + ticks of its background) / capacity, and the time of its
+/// messages to or from other ranks where these cost something ([`Snapshot::links`]).
 pub fn completion_ns(snapshot: &Snapshot, assignment: &Assignment, model: Background) -> Vec<u64> {
     let loads = Loads::placed(snapshot, assignment, model);
-    (0..snapshot.ranks.len()).map(|rank| loads.completion_ns(Rank(rank as u32))).collect()
+    let mut times: Vec<u64> =
+        (0..snapshot.ranks.len()).map(|rank| loads.completion_ns(Rank(rank as u32))).collect();
+    if let Some(traffic) = Traffic::of(snapshot, assignment) {
+        times.iter_mut().enumerate().for_each(|(rank, time)| *time = time.saturating_add(traffic.ns(rank)));
+    }
+    times
 }
 
 /// Completion time of the last rank: the length of the phase for a program that waits for all ranks.
 pub fn max_ns(snapshot: &Snapshot, assignment: &Assignment, model: Background) -> u64 {
-    Loads::placed(snapshot, assignment, model).max_ns()
+    completion_ns(snapshot, assignment, model).into_iter().max().unwrap_or(0)
 }
 
 /// A lower bound for the length of the phase, ns. No assignment has a maximum completion time below it. It is the
@@ -46,7 +56,8 @@ pub fn max_over_avg(snapshot: &Snapshot, assignment: &Assignment, model: Backgro
     let works = |rank: &usize| snapshot.ranks[*rank].available || loads.ticks[*rank] > 0;
     let capacity: f64 = (0..loads.capacity.len()).filter(works).map(|rank| loads.capacity[rank]).sum();
     let average = if capacity > 0.0 { loads.ticks.iter().sum::<u64>() as f64 / capacity } else { 0.0 };
-    if average > 0.0 { loads.max_ns() as f64 / average } else { 1.0 }
+    let last_ns = max_ns(snapshot, assignment, model);
+    if average > 0.0 { last_ns as f64 / average } else { 1.0 }
 }
 
 /// Part of the average completion time that unequal completion costs: [`max_over_avg`] - 1.

@@ -120,12 +120,95 @@ pub struct Edge {
     pub bytes: u64,
 }
 
+/// The cost of messages on one kind of link, beyond that of messages within a rank. The default costs nothing.
+///
+/// ```
+/// use lb_strategies::{Edge, LinkCost};
+/// let gigabit = LinkCost { ns_per_message: 2_000.0, ns_per_byte: 8.0 };
+/// let halo = Edge { from: 0, to: 1, messages: 20, bytes: 20 * 2048 };
+/// assert_eq!(gigabit.ns(&halo), 20.0 * 2_000.0 + 40_960.0 * 8.0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkCost {
+    /// Time of the sender, and of the receiver, for each message, ns.
+    pub ns_per_message: f64,
+    /// The same for each byte, ns: 1e9 / (bytes per second of the link).
+    pub ns_per_byte: f64,
+}
+
+impl LinkCost {
+    /// Time of all messages of an edge, ns.
+    pub fn ns(&self, edge: &Edge) -> f64 {
+        edge.messages as f64 * self.ns_per_message + edge.bytes as f64 * self.ns_per_byte
+    }
+}
+
+/// The cost of messages between ranks, by the place of the two ranks. By default messages are free.
+///
+/// ```
+/// use lb_strategies::{LinkCost, LinkCosts};
+/// let ethernet = LinkCost { ns_per_message: 2_000.0, ns_per_byte: 8.0 };
+/// let links = LinkCosts { between_hosts: ethernet, ..LinkCosts::default() };
+/// assert_eq!(links.within_host, LinkCost::default());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkCosts {
+    /// Between two ranks of one host.
+    pub within_host: LinkCost,
+    /// Between ranks of different hosts.
+    pub between_hosts: LinkCost,
+}
+
+/// The memory of ranks, and the memory that chunks need.
+///
+/// A rank needs the sum of the memory of its chunks, one copy of each [`Block`] that its chunks use, and room for its
+/// chunk with the largest working memory. This is the memory model of LBAF (the load balancing analysis framework).
+///
+/// ```
+/// use lb_strategies::Memory;
+/// let two_ranks = Memory { limits: vec![8_000_000_000; 2], ..Memory::default() };
+/// assert!(two_ranks.blocks.is_empty());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// By rank: bytes that chunks may use. A rank beyond the end of the list has no limit.
+    pub limits: Vec<u64>,
+    /// By chunk: bytes that the chunk uses besides its blocks. A chunk beyond the end of the list uses
+    /// [`ChunkLoad::bytes`].
+    #[serde(default)]
+    pub footprints: Vec<u64>,
+    /// By chunk: bytes that the chunk uses only while it runs. A chunk beyond the end of the list uses none.
+    #[serde(default)]
+    pub working: Vec<u64>,
+    /// Data that several chunks use.
+    #[serde(default)]
+    pub blocks: Vec<Block>,
+}
+
+/// Data that several chunks use. All chunks of a rank share one copy.
+///
+/// ```
+/// use lb_strategies::Block;
+/// let matrix = Block { bytes: 1_300_000_000, chunks: vec![0, 3, 4] };
+/// assert_eq!(matrix.chunks.len(), 3);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Block {
+    /// Size of a copy.
+    pub bytes: u64,
+    /// Positions in [`Snapshot::chunks`] of the chunks that use it.
+    pub chunks: Vec<usize>,
+}
+
 /// Everything measured in one phase, and the only input of a strategy.
 ///
 /// ```
 /// use lb_strategies::{RankLoad, Snapshot};
-/// let ranks = vec![RankLoad::default(); 4];
-/// let empty = Snapshot { phase: 0, ranks, chunks: Vec::new(), edges: Vec::new() };
+/// let empty = Snapshot { ranks: vec![RankLoad::default(); 4], ..Snapshot::default() };
 /// assert_eq!(empty.ranks.len(), 4);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -140,6 +223,12 @@ pub struct Snapshot {
     /// Communication between chunks; empty where it was not recorded.
     #[serde(default)]
     pub edges: Vec<Edge>,
+    /// The cost of communication between ranks.
+    #[serde(default)]
+    pub links: LinkCosts,
+    /// Limits of memory; none where they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
 }
 
 /// The new placement: `ranks[i]` is the rank of `snapshot.chunks[i]`.

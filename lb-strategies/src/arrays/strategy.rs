@@ -75,6 +75,8 @@ pub struct Terms {
     /// True if the balancer may scatter chunks in windows without asking the strategy; false by default. A scattered
     /// placement needs no rebalancing when loads change unpredictably.
     pub scatters: bool,
+    /// Whether the strategy wants to know which chunks send to which; never by default. Runs record edges only if so.
+    pub edges: EdgeUse,
     /// Weight of the newest phase in the expected load of a chunk, in (0, 1]; 0.5 by default. 1 expects the last phase
     /// again.
     pub smoothing: f64,
@@ -93,11 +95,29 @@ impl Default for Terms {
             moves: true,
             must_pay: true,
             scatters: false,
+            edges: EdgeUse::Never,
             smoothing: 0.5,
             speed_noise: 0.08,
             background_by_idle: false,
         }
     }
+}
+
+/// When a strategy wants the communication between chunks ([`Snapshot::edges`]).
+///
+/// ```
+/// use lb_strategies::{EdgeUse, Terms};
+/// assert_eq!(Terms::default().edges, EdgeUse::Never);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EdgeUse {
+    /// The strategy places chunks by their loads alone.
+    #[default]
+    Never,
+    /// In phases in which messages between ranks take a part of the time that matters.
+    WhereTheyMatter,
+    /// In every phase.
+    Always,
 }
 
 /// The model of the load that others put on a rank's vCPU.

@@ -85,7 +85,7 @@ impl Workload {
             phase: 0,
             ranks: vec![RankLoad::default(); ranks],
             chunks: Vec::with_capacity(chunks),
-            edges: Vec::new(),
+            ..Snapshot::default()
         };
         for key in 0..chunks {
             let rank = (key as u128 * ranks as u128 / chunks as u128) as usize;

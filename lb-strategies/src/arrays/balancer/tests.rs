@@ -124,7 +124,7 @@ fn a_phase_is_held_against_what_it_would_have_been_without_the_moves_before_it()
 #[test]
 fn a_chunk_that_did_not_move_is_where_it_is_and_one_that_did_where_it_was() {
     let chunks = [(1, 0), (2, 1), (3, 1)].map(|(key, rank)| chunk(key, rank, 1, true).load);
-    let measured = Snapshot { phase: 1, ranks: Vec::new(), chunks: chunks.into(), edges: Vec::new() };
+    let measured = Snapshot { phase: 1, ranks: Vec::new(), chunks: chunks.into(), ..Snapshot::default() };
     // The first has been removed since.
     let moved = [(0, 1), (3, 0)].map(|(key, rank)| (ChunkId { array: ArrayId(0), key }, Rank(rank)));
     assert_eq!(unmoved(&measured, &moved.into()).ranks, [Rank(0), Rank(1), Rank(0)]);

@@ -69,7 +69,7 @@ fn snapshot(trace: &Trace, id: u64, phases: &[Phase]) -> Snapshot {
         Some(Edge { from: *place.get(&from)?, to: *place.get(&to)?, messages, bytes })
     };
     let edges = all.filter_map(edge).collect();
-    Snapshot { phase: id, ranks, chunks, edges }
+    Snapshot { phase: id, ranks, chunks, edges, ..Snapshot::default() }
 }
 
 /// Number of workers. The speed in a snapshot is that of all vCPUs of a rank, but the background that of one vCPU.

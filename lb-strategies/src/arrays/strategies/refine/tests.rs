@@ -28,7 +28,7 @@ fn snapshot_of(ticks: &[u64], ranks: &[u32], capacities: &[f64]) -> Snapshot {
         phase: 0,
         ranks: capacities.iter().map(|&speed| RankLoad { speed, ..RankLoad::default() }).collect(),
         chunks: (0..).zip(ticks.iter().zip(ranks)).map(chunk).collect(),
-        edges: Vec::new(),
+        ..Snapshot::default()
     }
 }
 
