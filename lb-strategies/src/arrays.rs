@@ -29,6 +29,7 @@ mod finish_first;
 mod homing;
 mod judgement;
 mod loads;
+mod local_search;
 mod memory;
 pub mod metrics;
 mod move_price;
@@ -41,6 +42,7 @@ mod scatter_trial;
 pub mod snapshot;
 pub mod strategies;
 pub mod strategy;
+
 pub mod synthetic;
 mod traffic;
 pub mod window_policy;

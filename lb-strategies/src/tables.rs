@@ -15,7 +15,8 @@ use crate::table::{Listing, Table};
 /// use lb_strategies::{ARRAYS, Listing};
 /// let names = ARRAYS.names();
 /// assert_eq!(names[..5], ["none", "program", "rotate", "random", "greedy"]);
-/// assert_eq!(names[5..], ["greedy-refine", "refine-paper", "refine", "refine-best"]);
+/// assert_eq!(names[5..9], ["greedy-refine", "refine-paper", "refine", "refine-best"]);
+/// assert_eq!(names[9..], ["sfc", "hierarchical", "comm"]);
 /// ```
 pub static ARRAYS: Table<dyn Strategy> =
     Table::new(Shape::Arrays, crate::arrays::strategies::ENTRIES, shape_of);
@@ -137,7 +138,7 @@ mod tests {
         let error = unknown(&[&ARRAYS, &POOLS], "refien,tolerance=1").to_string();
         let expected =
             "unknown strategy \"refien\", did you mean \"refine\"? known: for arrays none, program, rotate, ";
-        assert!(error.starts_with(expected) && error.contains("refine-best; for pools static, "), "{error}");
+        assert!(error.starts_with(expected) && error.contains("comm; for pools static, "), "{error}");
     }
 
     #[test]

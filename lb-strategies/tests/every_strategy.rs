@@ -1,15 +1,18 @@
 //! Checks the promises of every strategy in the table.
 
 use lb_strategies::ARRAYS;
-use lb_strategies::metrics::{completion_ns, max_ns, max_over_avg};
+use lb_strategies::metrics::{completion_ns, max_ns, max_over_avg, memory_bytes};
 use lb_strategies::synthetic::Workload;
 use lb_strategies::{
-    ArrayId, Assignment, Background, ChunkId, ChunkLoad, Rank, RankLoad, Snapshot, Strategy,
+    ArrayId, Assignment, Background, Block, ChunkId, ChunkLoad, Edge, LinkCost, LinkCosts, Memory, Rank,
+    RankLoad, Snapshot, Strategy,
 };
 use proptest::prelude::*;
 
 /// Strategies that promise never to raise the maximum completion time.
-const NEVER_WORSE: [&str; 4] = ["greedy-refine", "refine-paper", "refine", "refine-best"];
+const NEVER_WORSE: [&str; 6] = ["greedy-refine", "refine-paper", "refine", "refine-best", "comm", "sfc"];
+/// Those of them that count messages.
+const COUNT_MESSAGES: [&str; 2] = ["refine", "comm"];
 
 /// Every strategy with its defaults, then with other settings that change its decisions.
 fn all() -> Vec<Box<dyn Strategy>> {
@@ -23,8 +26,17 @@ fn all() -> Vec<Box<dyn Strategy>> {
         "refine,settle=tolerance,band=0",
         "refine,tolerance=0,settle=0,band=1",
         "refine-best,tolerance=0.01,background=additive",
+        "comm,steps=2000",
+        "comm,moves=3,steps=500",
+        "comm,tolerance=0,move-cost=0,seed=5,steps=500,background=additive",
+        "sfc,curve=rows,tolerance=0",
+        "sfc,curve=morton,dimensions=3,background=additive",
+        "hierarchical,group=2,every=1,between=0",
+        "hierarchical,group=3,every=1,between=0,offers=1,background=additive",
     ];
-    let specs = ARRAYS.iter().map(|entry| entry.name).chain(variants);
+    // By default `comm` makes so many steps that hundreds of snapshots would take minutes.
+    let defaults = ARRAYS.iter().map(|entry| entry.name).filter(|name| *name != "comm");
+    let specs = defaults.chain(variants);
     specs.map(|spec| ARRAYS.parse(spec).expect("valid specification")).collect()
 }
 
@@ -49,7 +61,14 @@ fn check(strategy: &dyn Strategy, snapshot: &Snapshot) -> Result<(), TestCaseErr
     }
 
     let forced = snapshot.chunks.iter().any(|chunk| chunk.migratable && !is_available(snapshot, chunk.rank));
-    if NEVER_WORSE.contains(&name) && !forced {
+    let now = memory_bytes(snapshot, &Assignment::current(snapshot));
+    let used = memory_bytes(snapshot, &assignment).into_iter().zip(now);
+    let limits = snapshot.memory.iter().flat_map(|memory| memory.limits.iter().copied());
+    for (rank, ((bytes, before), limit)) in used.zip(limits.chain(std::iter::repeat(u64::MAX))).enumerate() {
+        prop_assert!(forced || bytes <= limit.max(before), "{} fills rank {} beyond its memory", name, rank);
+    }
+    let counts_all = snapshot.edges.is_empty() || COUNT_MESSAGES.contains(&name);
+    if NEVER_WORSE.contains(&name) && !forced && counts_all {
         let model = strategy.terms().background;
         let before = max_ns(snapshot, &Assignment::current(snapshot), model);
         let after = max_ns(snapshot, &assignment, model);
@@ -103,7 +122,37 @@ prop_compose! {
         phase: u64,
         ranks in prop::collection::vec(rank_load(), 0..12),
         chunks in prop::collection::vec(chunk_load(), 0..120),
-    ) -> Snapshot { Snapshot { phase, ranks, chunks, ..Snapshot::default() } }
+        edges in prop_oneof![9 => Just(Vec::new()), 1 => prop::collection::vec(edge(), 0..60)],
+        links in links(),
+        memory in prop::option::weighted(0.1, memory()),
+    ) -> Snapshot { Snapshot { phase, ranks, chunks, edges, links, memory } }
+}
+
+prop_compose! {
+    // An edge may name chunks that do not exist.
+    fn edge()(from in 0..130_usize, to in 0..130_usize, messages: u16, bytes in ticks()) -> Edge {
+        Edge { from, to, messages: u64::from(messages), bytes }
+    }
+}
+
+prop_compose! {
+    fn links()(ns in prop::array::uniform4(prop_oneof![3 => Just(0.0), 6 => 0.0..100.0_f64, 1 => capacity()])) -> LinkCosts {
+        let link = |at: usize| LinkCost { ns_per_message: ns[at], ns_per_byte: ns[at + 1] };
+        LinkCosts { within_host: link(0), between_hosts: link(2) }
+    }
+}
+
+prop_compose! {
+    // A block may name chunks that do not exist, or one chunk twice.
+    fn memory()(
+        limits in prop::collection::vec(prop_oneof![0..1_000_u64, any::<u64>()], 0..14),
+        footprints in prop::collection::vec(0..100_u64, 0..130),
+        working in prop::collection::vec(prop_oneof![0..100_u64, any::<u64>()], 0..130),
+        blocks in prop::collection::vec((0..500_u64, prop::collection::vec(0..130_usize, 0..8)), 0..20),
+    ) -> Memory {
+        let blocks = blocks.into_iter().map(|(bytes, chunks)| Block { bytes, chunks }).collect();
+        Memory { limits, footprints, working, blocks }
+    }
 }
 
 prop_compose! {
@@ -149,6 +198,40 @@ proptest! {
 
     #[test]
     fn every_strategy_keeps_its_promises_on_coarse_chunks(snapshot in coarse()) {
+        for strategy in all() {
+            check(&*strategy, &snapshot)?;
+        }
+    }
+}
+
+prop_compose! {
+    /// Realistic messages and limits of memory, on realistic machines.
+    fn connected()(
+        snapshot in sensible(),
+        edges in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..100_000_u64), 0..200),
+        ns_per_byte in 0.0..20.0_f64,
+        limit in prop::option::of(1..40_u64),
+    ) -> Snapshot {
+        let count = snapshot.chunks.len().max(1);
+        let edge = |(from, to, bytes): (prop::sample::Index, prop::sample::Index, u64)|
+            Edge { from: from.index(count), to: to.index(count), messages: 1, bytes };
+        let link = LinkCost { ns_per_message: 500.0, ns_per_byte };
+        let limits = |limit| Memory { limits: vec![limit; snapshot.ranks.len()], ..Memory::default() };
+        Snapshot {
+            edges: edges.into_iter().map(edge).collect(),
+            links: LinkCosts { within_host: link, between_hosts: link },
+            memory: limit.map(limits),
+            ..snapshot
+        }
+    }
+}
+
+proptest! {
+    // `refine` searches in nearly all of these.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn every_strategy_keeps_its_promises_with_messages_and_limits_of_memory(snapshot in connected()) {
         for strategy in all() {
             check(&*strategy, &snapshot)?;
         }

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::arrays::loads::Loads;
 use crate::arrays::snapshot::{Assignment, Memory, Snapshot};
+use crate::arrays::strategy::Background;
 use crate::rank::Rank;
 
 /// The memory that each rank uses under a placement that changes.
@@ -80,6 +82,14 @@ impl<'a> MemoryUse<'a> {
         let more = blocks.fold(self.footprint(chunk), u64::saturating_add);
         let most = on_rank.working.last_key_value().map_or(0, |(&bytes, _)| bytes).max(self.working(chunk));
         on_rank.bytes.saturating_add(more).saturating_add(most) <= self.limit(rank)
+    }
+
+    /// The chunks that use the first block of this chunk; none if it uses no block.
+    pub(crate) fn sharers(&self, chunk: usize) -> Option<&'a [usize]> {
+        let block = *self.blocks_of[chunk].first()?;
+        let chunks: &'a [usize] = &self.memory.blocks[block as usize].chunks;
+        // A list with a chunk that does not exist is of no use.
+        chunks.iter().all(|&chunk| chunk < self.snapshot.chunks.len()).then_some(chunks)
     }
 
     /// Moves a chunk.
@@ -199,6 +209,18 @@ impl Assignment {
             }
         }
         self
+    }
+
+    /// This assignment [within memory](Self::within_memory), or the current placement if the moves that fit make no
+    /// sense without the others: if the last rank then finishes later than now.
+    #[must_use]
+    pub(crate) fn within_memory_or_stay(self, snapshot: &Snapshot, model: Background) -> Self {
+        if snapshot.memory.is_none() {
+            return self;
+        }
+        let kept = self.within_memory(snapshot);
+        let loads = Loads::placed(snapshot, &kept, model);
+        kept.unless_worse(snapshot, &loads, model)
     }
 }
 

@@ -3,8 +3,10 @@
 //! To add a strategy, write a file with a type, its [`Strategy`] and an `ENTRY`, and add the `ENTRY` to `ENTRIES`. The
 //! property tests run every entry of this table.
 
+pub mod comm;
 pub mod greedy;
 pub mod greedy_refine;
+pub mod hierarchical;
 pub mod none;
 pub mod program;
 pub mod random;
@@ -12,6 +14,7 @@ pub mod refine;
 pub mod refine_best;
 pub mod refine_paper;
 pub mod rotate;
+pub mod sfc;
 
 use crate::arrays::strategy::Strategy;
 use crate::entry::Entry;
@@ -27,4 +30,7 @@ pub(crate) const ENTRIES: &[Entry<dyn Strategy>] = &[
     refine_paper::ENTRY,
     refine::ENTRY,
     refine_best::ENTRY,
+    sfc::ENTRY,
+    hierarchical::ENTRY,
+    comm::ENTRY,
 ];

@@ -55,7 +55,7 @@ pub trait Strategy: Send + Sync {
 ///
 /// ```
 /// use lb_strategies::{ARRAYS, Background, Terms};
-/// assert_eq!(ARRAYS.parse("refine")?.terms(), Terms { scatters: true, ..Terms::default() });
+/// assert_eq!(ARRAYS.parse("greedy")?.terms(), Terms { scatters: true, ..Terms::default() });
 /// let paper = ARRAYS.parse("refine-paper")?.terms();
 /// assert_eq!((paper.smoothing, paper.background, paper.must_pay), (1.0, Background::Additive, false));
 /// # Ok::<(), lb_strategies::ParseError>(())

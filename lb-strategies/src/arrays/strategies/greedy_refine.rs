@@ -58,7 +58,9 @@ impl Strategy for GreedyRefine {
         let limit_ns = (greedy_max_ns(&order, pinned.clone()) as f64 * self.tolerance) as u64;
         let (mut assignment, mut loads) = (Assignment::current(snapshot), pinned);
         pack(snapshot, &order, &mut loads, &mut assignment, limit_ns);
-        assignment.unless_worse(snapshot, &loads, self.background)
+        assignment
+            .unless_worse(snapshot, &loads, self.background)
+            .within_memory_or_stay(snapshot, self.background)
     }
 
     fn terms(&self) -> Terms {

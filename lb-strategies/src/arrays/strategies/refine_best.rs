@@ -61,7 +61,7 @@ impl Strategy for RefineBest {
     fn assign(&self, snapshot: &Snapshot) -> Assignment {
         let start = self.refine.start(snapshot);
         if !self.refine.is_due(&start) {
-            return start.assignment;
+            return start.assignment.within_memory_or_stay(snapshot, self.refine.background);
         }
         let cost = |plan: &Plan| (plan.max_ns(), Moved::of(snapshot, &plan.assignment).chunks);
         let mut donors = Donors::gather(snapshot, &start, start.limit_ns(0.0));
@@ -75,7 +75,7 @@ impl Strategy for RefineBest {
         let mut best = plans.min_by_key(cost).expect("there is the plain one");
         let settled_ns = best.limit_ns(self.refine.settle);
         swap_chunks(snapshot, &mut best, settled_ns);
-        best.assignment
+        best.assignment.within_memory_or_stay(snapshot, self.refine.background)
     }
 
     fn terms(&self) -> Terms {
