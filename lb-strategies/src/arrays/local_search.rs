@@ -9,7 +9,7 @@
 //! |---|---|
 //! | from the latest rank, or from anywhere | most changes begin at the latest rank, which determines the time |
 //! | to a rank with a partner of the chunk | joins chunks that exchange messages, or use the same block of memory |
-//! | with all sharers of its block | frees the block on the rank that they leave |
+//! | with all sharers of its block, or with a partner | frees the block on the rank that they leave, keeps partners together |
 //! | back to its rank in the snapshot | makes room for another move, if moves are limited |
 //!
 //! Only sums, products and comparisons decide, so every machine decides alike. A change takes O(messages of the chunk +
@@ -35,9 +35,10 @@ const STAGES: u64 = 64;
 const FIRST_THRESHOLD: f64 = 1.0;
 /// A threshold divided by the one before it. The last one is zero.
 const FALL: f64 = 0.91;
-/// Weight of the mean square of completion times beside the latest one. It tells placements with the same latest rank
-/// apart.
+/// First and last weight of the mean square of completion times beside the latest one. It tells placements with the same
+/// latest rank apart. It falls with the threshold, because in the end only the latest rank counts.
 const SPREAD: f64 = 0.5;
+const SPREAD_LAST: f64 = 0.001;
 /// Part above the time of a balanced phase from which on moves are not worth making.
 const SETTLED: f64 = 0.005;
 /// Changes in 8 that begin with a chunk of the latest rank, and that exchange chunks.
@@ -53,7 +54,7 @@ pub(crate) struct Search {
     pub(crate) steps: u64,
     /// Largest number of chunks that move, besides those that must.
     pub(crate) moves: usize,
-    /// Cost of moving one chunk per rank, as a part of the time of a balanced phase.
+    /// Cost of moving all chunks, as a part of the time of a balanced phase.
     pub(crate) move_cost: f64,
     /// Seed of the draws.
     pub(crate) seed: u64,
@@ -78,13 +79,21 @@ impl Search {
         let found = (0..).zip(starts).map(|(number, start)| {
             let placement = Placement::new(snapshot, self.background, start.clone());
             let scale_ns = least_ns.max(placement.mean_square().sqrt()).max(1.0);
-            let moves = self.moves.max(if number == 0 { placement.moved().len() } else { 0 });
+            let moves = self.moves.max(placement.moved().len());
             let rng = Pcg64Mcg::seed_from_u64(self.seed.wrapping_add(number));
-            let mut climb =
-                Climb { search: Self { moves, ..*self }, placement, movable: &movable, scale_ns, rng };
+            let mut climb = Climb {
+                search: Self { moves, ..*self },
+                placement,
+                movable: &movable,
+                scale_ns,
+                spread: SPREAD_LAST,
+                rng,
+            };
+            let before = climb.cost();
             climb.improve();
             climb.take_back(least_ns * (1.0 + SETTLED));
-            (climb.cost(), climb.placement.into_assignment())
+            let after = climb.cost();
+            if after < before { (after, climb.placement.into_assignment()) } else { (before, start.clone()) }
         });
         found.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, assignment)| assignment)
     }
@@ -98,6 +107,8 @@ struct Climb<'a> {
     movable: &'a [u32],
     /// The time that costs are relative to.
     scale_ns: f64,
+    /// The weight of the mean square of completion times.
+    spread: f64,
     rng: Pcg64Mcg,
 }
 
@@ -106,11 +117,13 @@ type Undo = (usize, Rank);
 
 impl Climb<'_> {
     fn improve(&mut self) {
-        let mut cost = self.cost();
         let mut undo = Vec::new();
-        let mut threshold = FIRST_THRESHOLD / self.placement.available().len() as f64;
+        let mut part = 1.0;
         for stage in 1..=STAGES {
-            threshold = if stage == STAGES { 0.0 } else { threshold * FALL };
+            part *= if stage == STAGES { 0.0 } else { FALL };
+            let threshold = part * FIRST_THRESHOLD / self.placement.available().len() as f64;
+            self.spread = SPREAD_LAST.max(part * SPREAD);
+            let mut cost = self.cost();
             for _ in 0..self.search.steps / STAGES {
                 undo.clear();
                 if !self.change(&mut undo) {
@@ -128,10 +141,9 @@ impl Climb<'_> {
 
     /// The cost of the placement: its latest time, a little of the spread of times, and its moves.
     fn cost(&self) -> f64 {
-        let ranks = self.placement.available().len() as f64;
-        let moves = self.placement.moved().len() as f64 / ranks;
+        let moves = self.placement.moved().len() as f64 / self.movable.len() as f64;
         self.placement.latest_ns() / self.scale_ns
-            + SPREAD * self.placement.mean_square() / (self.scale_ns * self.scale_ns)
+            + self.spread * self.placement.mean_square() / (self.scale_ns * self.scale_ns)
             + self.search.move_cost * moves
     }
 
@@ -158,6 +170,10 @@ impl Climb<'_> {
         if below(&mut self.rng, 4) == 0 {
             let sharers = self.placement.sharers_on(chunk, from);
             sharers.into_iter().for_each(|sharer| self.transfer(sharer, to, undo));
+            let partner = self.placement.partner(chunk, &mut self.rng);
+            if let Some(partner) = partner.filter(|&partner| self.placement.may_leave(partner, from)) {
+                self.transfer(partner, to, undo);
+            }
         }
         self.keep_to_moves(undo);
         let fits =
@@ -173,7 +189,9 @@ impl Climb<'_> {
         let home = self.placement.home(chunk);
         let better = match below(&mut self.rng, 8) {
             0 | 1 => Some(home).filter(|home| *home != from),
-            2..=4 => self.placement.partner(chunk, &mut self.rng),
+            2..=4 => {
+                self.placement.partner(chunk, &mut self.rng).map(|partner| self.placement.rank_of(partner))
+            }
             5 | 6 => self.placement.sharer(chunk, &mut self.rng),
             _ => None,
         };

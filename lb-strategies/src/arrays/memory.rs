@@ -118,12 +118,12 @@ impl<'a> MemoryUse<'a> {
         let Some(on_rank) = self.ranks.get_mut(rank.index()) else { return };
         let mut less = footprint;
         for &block in &self.blocks_of[chunk] {
-            if release(&mut on_rank.blocks, block) {
+            if release(&mut on_rank.blocks, &block) {
                 less = less.saturating_add(self.memory.blocks[block as usize].bytes);
             }
         }
         on_rank.bytes = on_rank.bytes.saturating_sub(less);
-        release(&mut on_rank.working, working);
+        release(&mut on_rank.working, &working);
     }
 
     fn block_bytes(&self, block: u32) -> u64 {
@@ -140,11 +140,11 @@ impl<'a> MemoryUse<'a> {
 }
 
 /// Takes one user off an entry. Returns true if it was the last one.
-fn release<K: Ord>(users: &mut BTreeMap<K, u32>, key: K) -> bool {
-    let Some(count) = users.get_mut(&key) else { return false };
+fn release<K: Ord>(users: &mut BTreeMap<K, u32>, key: &K) -> bool {
+    let Some(count) = users.get_mut(key) else { return false };
     *count -= 1;
     if *count == 0 {
-        users.remove(&key);
+        users.remove(key);
         return true;
     }
     false

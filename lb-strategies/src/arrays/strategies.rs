@@ -5,13 +5,11 @@
 
 pub mod comm;
 pub mod greedy;
-pub mod greedy_refine;
 pub mod hierarchical;
 pub mod none;
 pub mod program;
 pub mod random;
 pub mod refine;
-pub mod refine_best;
 pub mod refine_paper;
 pub mod rotate;
 pub mod sfc;
@@ -26,10 +24,8 @@ pub(crate) const ENTRIES: &[Entry<dyn Strategy>] = &[
     rotate::ENTRY,
     random::ENTRY,
     greedy::ENTRY,
-    greedy_refine::ENTRY,
     refine_paper::ENTRY,
     refine::ENTRY,
-    refine_best::ENTRY,
     sfc::ENTRY,
     hierarchical::ENTRY,
     comm::ENTRY,

@@ -14,7 +14,7 @@ use super::{periods, recorded, values};
 use crate::Error;
 
 /// Default of `--compare`. `program`, `rotate` and `random` are left out because they balance nothing here.
-const COMPARED: &str = "none,refine,refine-best,refine-paper,greedy-refine,greedy";
+const COMPARED: &str = "none,refine,refine-paper,greedy";
 
 /// Default number of chunks per worker.
 const CHUNKS_PER_WORKER: u32 = 16;
@@ -105,7 +105,7 @@ Eight ranks of one worker, a neighbour beside the last for ten seconds
 A hot spot that moves, a sync every five iterations
   caribou simulate array --ranks 64 --workers 1 --cost hot-spot:5 --period 5
 The loads of a run that vt recorded, under four strategies and seven periods
-  caribou simulate array --cost recorded:lbaf/data --compare none,refine,greedy-refine,greedy --period 1,2,5,10,20,50,auto
+  caribou simulate array --cost recorded:lbaf/data --compare none,refine,greedy --period 1,2,5,10,20,50,auto
 How long each iteration takes in figure 3 of the refinement paper
   caribou simulate array --scenario R3 --compare none,refine-paper,refine --plot r3.svg";
 

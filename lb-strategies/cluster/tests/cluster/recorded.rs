@@ -90,7 +90,7 @@ fn a_drifting_run_needs_no_period() {
             scenario.run(ARRAYS.parse(strategy).expect("listed").into()).makespan() as f64
         };
         let mut shortest = f64::INFINITY;
-        for strategy in ["refine", "greedy-refine", "greedy"] {
+        for strategy in ["refine", "hierarchical", "greedy"] {
             for period in [1, 2, 5, 10, 20, 50] {
                 shortest = shortest.min(run(strategy, Period::Steps(period)));
             }

@@ -178,11 +178,16 @@ impl<'a> Placement<'a> {
         self.memory.as_ref().map_or(0, |memory| memory.excess(rank))
     }
 
-    /// The rank of a chunk with which this chunk exchanges messages, drawn at random.
-    pub(super) fn partner(&self, chunk: usize, rng: &mut Pcg64Mcg) -> Option<Rank> {
+    /// A chunk with which this chunk exchanges messages, drawn at random.
+    pub(super) fn partner(&self, chunk: usize, rng: &mut Pcg64Mcg) -> Option<usize> {
         let (streams, _) = self.traffic.as_ref()?;
         let streams = streams.of(chunk);
-        (!streams.is_empty()).then(|| self.rank_of(streams[below(rng, streams.len())].other as usize))
+        (!streams.is_empty()).then(|| streams[below(rng, streams.len())].other as usize)
+    }
+
+    /// True if the chunk is on this rank and may move.
+    pub(super) fn may_leave(&self, chunk: usize, rank: Rank) -> bool {
+        self.rank_of(chunk) == rank && self.snapshot.chunks[chunk].migratable
     }
 
     /// The rank of a chunk that uses the same block, drawn at random.
@@ -194,10 +199,8 @@ impl<'a> Placement<'a> {
     /// The other chunks of a rank that may move and use the same block.
     pub(super) fn sharers_on(&self, chunk: usize, rank: Rank) -> Vec<usize> {
         let sharers = self.memory.as_ref().and_then(|memory| memory.sharers(chunk)).unwrap_or_default();
-        let moves = |&other: &usize| {
-            other != chunk && self.rank_of(other) == rank && self.snapshot.chunks[other].migratable
-        };
-        sharers.iter().copied().filter(moves).take(SHARERS_MAX).collect()
+        let goes_along = |&other: &usize| other != chunk && self.may_leave(other, rank);
+        sharers.iter().copied().filter(goes_along).take(SHARERS_MAX).collect()
     }
 
     /// Moves a chunk that may move to an available rank. O(streams of the chunk + log ranks).

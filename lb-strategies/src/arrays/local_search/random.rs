@@ -5,5 +5,5 @@ use rand_pcg::Pcg64Mcg;
 
 /// A random number below `bound`, which is at least 1.
 pub(super) fn below(rng: &mut Pcg64Mcg, bound: usize) -> usize {
-    (u128::from(rng.next_u64()) * bound as u128 >> 64) as usize
+    ((u128::from(rng.next_u64()) * bound as u128) >> 64) as usize
 }

@@ -6,8 +6,8 @@
 //! measures the time of a byte.
 //!
 //! The plan of [`refine`](super::refine), which sees loads alone, and the present placement are improved by a local
-//! search. The better result is taken. It is never worse than the plan of `refine` in its own terms. Limits of moves and
-//! of memory hold for each.
+//! search. The result with the least cost is taken: its completion time and its moves. Limits of moves and of memory hold for
+//! each.
 
 use super::refine::{Plan, Refine};
 use crate::arrays::local_search::Search;
@@ -35,13 +35,13 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
         },
         Parameter {
             name: "move-cost",
-            default: "0.03",
-            meaning: "cost of moving one chunk per rank, as a part of the time of a balanced phase",
+            default: "auto",
+            meaning: "cost of moving all chunks, as a part of the time of a balanced phase; auto: 0.25, or 0.025 with `moves`",
         },
         Parameter {
             name: "steps",
             default: "auto",
-            meaning: "number of changes that the search tries; auto: 800 per chunk, at most 200000",
+            meaning: "number of changes that the search tries; auto: 800 per chunk, from 20000 to 200000, of very many chunks 2 per chunk",
         },
         Parameter { name: "seed", default: "1", meaning: "seed of the search" },
         Background::PARAMETER,
@@ -51,7 +51,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
         Ok(Box::new(Comm {
             tolerance: parameters.number("tolerance", 0.0..=10.0)?,
             moves: moves.map(|moves| moves as usize),
-            move_cost: parameters.number("move-cost", 0.0..=1.0)?,
+            move_cost: parameters.number_or("move-cost", 0.0..=1000.0, "auto")?,
             steps: parameters.count_or_auto("steps")?,
             seed: parameters.integer("seed")?,
             background: Background::read(parameters)?,
@@ -59,14 +59,16 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
     },
 };
 
-/// Changes tried per chunk, and at most in all.
+/// Changes tried per chunk, and at least and at most in all.
 const STEPS_PER_CHUNK: u64 = 800;
+const STEPS_MIN: u64 = 20_000;
 const STEPS_MAX: u64 = 200_000;
-/// Plans that differ by less than this part of the least time end at the same time; the one with fewer moves is better.
-const SAME: f64 = 0.002;
 /// Of more chunks than this, each start is improved once only.
 const CHUNKS_MANY: usize = 20_000;
 
+/// Cost of moving all chunks, as a part of the time of a balanced phase; the second where moves are limited.
+const MOVE_COST: f64 = 0.25;
+const MOVE_COST_LIMITED: f64 = 0.025;
 /// The least part of the time of a balanced phase that messages must be able to take for them to matter.
 const TRAFFIC_MIN: f64 = 0.02;
 
@@ -89,8 +91,9 @@ pub struct Comm {
     pub tolerance: f64,
     /// Largest number of chunks that move; none for no limit. Chunks on unavailable ranks move in any case.
     pub moves: Option<usize>,
-    /// Cost of moving one chunk per rank, as a part of the time of a balanced phase.
-    pub move_cost: f64,
+    /// Cost of moving all chunks, as a part of the time of a balanced phase; none for a small one, and a smaller
+    /// one if moves are limited.
+    pub move_cost: Option<f64>,
     /// Number of changes that the search tries; none for a number that grows with the chunks.
     pub steps: Option<u64>,
     /// Seed of the search.
@@ -104,7 +107,7 @@ impl Default for Comm {
         Self {
             tolerance: 0.02,
             moves: None,
-            move_cost: 0.03,
+            move_cost: None,
             steps: None,
             seed: 1,
             background: Background::Share,
@@ -134,23 +137,22 @@ impl Comm {
             starts.extend_from_within(..);
         }
         let chunks = snapshot.chunks.len() as u64;
-        let steps = self.steps.unwrap_or(STEPS_MAX.min(STEPS_PER_CHUNK * chunks).max(2 * chunks));
+        let steps =
+            self.steps.unwrap_or((STEPS_PER_CHUNK * chunks).clamp(STEPS_MIN, STEPS_MAX).max(2 * chunks));
         let search = Search {
             steps: steps / starts.len() as u64,
             moves: self.moves.unwrap_or(usize::MAX),
-            move_cost: self.move_cost,
+            move_cost: self.move_cost.unwrap_or(if self.moves.is_some() {
+                MOVE_COST_LIMITED
+            } else {
+                MOVE_COST
+            }),
             seed: self.seed,
             background: self.background,
         };
         let found = search.best(snapshot, &starts, start.least_ns);
-        starts.extend(found);
-        starts.dedup();
-        let step_ns = ((start.least_ns * SAME) as u64).max(1);
-        let cost = |plan: &Assignment| {
-            let late = max_ns(snapshot, plan, self.background) / step_ns;
-            (late, Moved::of(snapshot, plan).chunks)
-        };
-        starts.into_iter().min_by_key(cost).unwrap_or(stay)
+        let is_earlier = |plan: &Assignment| max_ns(snapshot, plan, self.background) < now_ns;
+        found.filter(is_earlier).unwrap_or(stay)
     }
 }
 
@@ -178,3 +180,6 @@ fn most_traffic_ns(snapshot: &Snapshot) -> f64 {
     let sum: u64 = snapshot.edges.iter().filter(|edge| costs.connects(edge)).map(ns).sum();
     sum as f64 / snapshot.ranks.len().max(1) as f64
 }
+
+#[cfg(test)]
+mod tests;

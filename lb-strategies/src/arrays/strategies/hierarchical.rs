@@ -50,7 +50,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
         },
         Parameter {
             name: "tolerance",
-            default: "0.05",
+            default: "0.03",
             meaning: "chunks move within a group if a rank exceeds the least possible time by this part of it",
         },
         Background::PARAMETER,
@@ -106,7 +106,7 @@ impl Default for Hierarchical {
             between: 0.05,
             every: 4,
             offers: 256,
-            tolerance: 0.05,
+            tolerance: 0.03,
             background: Background::Share,
         }
     }

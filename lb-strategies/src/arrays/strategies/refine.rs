@@ -36,9 +36,9 @@ mod offload;
 mod plan;
 mod swap;
 
-pub(crate) use donors::Donors;
+use donors::Donors;
 pub(crate) use plan::Plan;
-pub(crate) use swap::swap_chunks;
+use swap::swap_chunks;
 
 use offload::Limits;
 
@@ -56,8 +56,8 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
     build: |parameters| Ok(Box::new(Refine::from_parameters(parameters)?)),
 };
 
-/// The parameters of this strategy and of `refine-best`.
-pub(crate) const PARAMETERS: &[Parameter] = &[
+/// The parameters of this strategy.
+const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "tolerance",
         default: "0.05",

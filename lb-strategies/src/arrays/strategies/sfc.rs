@@ -13,6 +13,7 @@ use crate::arrays::snapshot::{Assignment, ChunkLoad, Snapshot};
 use crate::arrays::strategy::{Background, Strategy, Terms};
 use crate::entry::Entry;
 use crate::parameters::Parameter;
+use crate::rank::Rank;
 
 /// The entry in the table of strategies.
 pub const ENTRY: Entry<dyn Strategy> = Entry {
@@ -105,18 +106,20 @@ impl Strategy for Sfc {
         let mut loads = Loads::pinned(snapshot, self.background);
         let limit_ns = fair_ns(snapshot, &loads);
         let mut ranks = loads.available.clone().into_iter().peekable();
+        // The ticks that the ranks so far should still get: what one rank has too few or too many, the next one gets or
+        // goes without. So cuts do not add up to an error at the end of the curve.
+        let fair = |rank: Rank, loads: &Loads| {
+            limit_ns * loads.capacity[rank.index()] - loads.ticks[rank.index()] as f64
+        };
+        let mut due = ranks.peek().map_or(0.0, |&rank| fair(rank, &loads));
         for position in self.order(snapshot) {
             let ticks = loads.clamp_load(snapshot.chunks[position].ticks);
-            // A rank is full if it would exceed its fair time by more than it is short of it without the chunk.
-            while let Some(&rank) = ranks.peek() {
-                let is_full = loads.completion_with(rank, ticks / 2) as f64 > limit_ns;
-                let is_last = ranks.size_hint().0 == 1;
-                if !is_full || is_last {
-                    break;
-                }
+            while due < ticks as f64 / 2.0 && ranks.len() > 1 {
                 ranks.next();
+                due += ranks.peek().map_or(0.0, |&rank| fair(rank, &loads));
             }
             let Some(&rank) = ranks.peek() else { break };
+            due -= ticks as f64;
             loads.ticks[rank.index()] += ticks;
             assignment.ranks[position] = rank;
         }
@@ -173,15 +176,15 @@ fn components(key: u64, dimensions: u32) -> [u32; 3] {
     match dimensions {
         1 => [0, 0, key as u32],
         2 => [0, (key >> 32) as u32, key as u32],
-        _ => [(key >> 32) as u32, (key >> 16) as u32 & 0xffff, key as u32 & 0xffff],
+        _ => [(key >> 32) as u32, ((key >> 16) as u32) & 0xffff, key as u32 & 0xffff],
     }
 }
 
 /// The place on the Morton curve: the bits of all components in turn, the highest first.
 fn morton(components: [u32; 3], dimensions: u32) -> u128 {
     let axes = &components[3 - dimensions as usize..];
-    let bits = (0..32).rev().flat_map(|bit| axes.iter().map(move |axis| u128::from(axis >> bit & 1)));
-    bits.fold(0, |place, bit| place << 1 | bit)
+    let bits = (0..32).rev().flat_map(|bit| axes.iter().map(move |axis| u128::from((axis >> bit) & 1)));
+    bits.fold(0, |place, bit| (place << 1) | bit)
 }
 
 /// The place on the Hilbert curve, by Skilling, "Programming the Hilbert curve", 2004: the components are turned into the
@@ -217,11 +220,10 @@ mod tests {
     use super::*;
     use crate::arrays::metrics::{Crossing, max_over_avg};
     use crate::arrays::snapshot::{ArrayId, ChunkId, Edge, RankLoad};
-    use crate::rank::Rank;
 
     /// A square grid of equal chunks that exchange messages with their neighbours, all on the first rank.
     fn grid(side: u64, ranks: usize) -> Snapshot {
-        let key = |place: u64| (place / side) << 32 | place % side;
+        let key = |place: u64| ((place / side) << 32) | (place % side);
         let chunk = |place| ChunkLoad {
             id: ChunkId { array: ArrayId(0), key: key(place) },
             rank: Rank(0),
