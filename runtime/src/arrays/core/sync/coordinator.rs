@@ -399,7 +399,7 @@ impl Coordinator {
     ) -> PhaseReport {
         let (ranks, leaders) = (self.ranks(samples), self.leaders.clone());
         let inactive = (self.active..self.places.len() as u32).map(Rank).collect();
-        PhaseReport { ranks, chunks, leaders, inactive, window, undecided: Vec::new() }
+        PhaseReport { ranks, chunks, leaders, inactive, window, ..PhaseReport::default() }
     }
 
     /// The run has stalled: adds the tallies of reports that ranks still hold back.
