@@ -76,11 +76,13 @@ impl EdgeRecorder {
     /// Finds or makes the table of a sender.
     #[inline(never)]
     fn turn_to(&mut self, from: ChunkId) {
-        let tables = &mut self.tables;
-        self.last = *self.senders.entry(from).or_insert_with(|| {
-            tables.push(Table { from, edges: Vec::new(), next: 0 });
-            tables.len() - 1
-        });
+        if let Some(&table) = self.senders.get(&from) {
+            self.last = table;
+            return;
+        }
+        self.last = self.tables.len();
+        self.senders.insert(from, self.last);
+        self.tables.push(Table { from, edges: Vec::new(), next: 0 });
     }
 
     /// Counts a message to a receiver that the last sender does not list.

@@ -90,9 +90,19 @@ impl<'r> Worker<'r> {
     /// [`send`](Self::send) where the rank has several workers, or checks messages.
     #[inline(never)]
     fn send_checked(&mut self, mut node: Box<MessageNode>, free_list: &mut FreeList) {
-        if !self.send_state.checks_sends || self.check_send(&mut node) {
+        if !self.send_state.checks_sends || self.inspect(&mut node) {
             self.route_and_send(node, free_list);
         }
+    }
+
+    /// Counts a message by its receiver and checks it, as the run requires. If encoding fails, ends the run and returns
+    /// false.
+    #[inline]
+    fn inspect(&mut self, node: &mut MessageNode) -> bool {
+        if self.shared.edges.records() {
+            self.shared.edges.count(self.id, node.to, &node.message);
+        }
+        !self.send_state.checks_always || self.check_send(node)
     }
 
     /// Sends a message that was checked.
@@ -188,7 +198,7 @@ impl<'r> Worker<'r> {
     }
 
     pub(super) fn send_at_quiescence(&mut self, mut node: Box<MessageNode>) {
-        if self.check_send(&mut node) {
+        if self.inspect(&mut node) {
             let (to, delivery, epoch) = (node.to, node.message, Epoch::default());
             let envelope = Box::new(Envelope { to, delivery, epoch });
             self.with_core(|core, _, out| core.send_at_quiescence(envelope, out));
@@ -199,7 +209,7 @@ impl<'r> Worker<'r> {
 
     /// Keeps a chunk's message to itself until it is due. The handler has returned: the delay begins now.
     pub(super) fn send_after(&mut self, delay: Duration, mut node: Box<MessageNode>) {
-        if !self.check_send(&mut node) {
+        if !self.inspect(&mut node) {
             return;
         }
         self.with_core(|core, _, _| core.delay_message());
@@ -266,11 +276,8 @@ impl<'r> Worker<'r> {
     }
 
     /// Records a message, and encodes and decodes it in some runs. If encoding fails, ends the run and returns false.
-    #[inline(never)]
+    #[cold]
     fn check_send(&mut self, node: &mut MessageNode) -> bool {
-        if self.shared.edges.records() {
-            self.shared.edges.count(self.id, node.to, &node.message);
-        }
         if self.instruments.keeps_events() {
             self.record_send(node.to, &node.message);
         }
