@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`balancer`] | makes a decision from the reports of a phase (the time between two syncs, or a balancing window), with all modules below |
 //! | `report` | defines the reports of a phase |
+//! | `edges`, `edge_watch` | add up the messages between chunks, and choose the phases in which they are recorded |
 //! | `activity` | counts the messages of chunks, because balancing windows cut steps in the middle |
 //! | `estimate` | estimates the share and speed of each rank |
 //! | [`mod@predict`] | predicts the loads of the next phase |
@@ -24,6 +25,8 @@ pub mod accept;
 mod activity;
 mod balanced_units;
 pub mod balancer;
+mod edge_watch;
+mod edges;
 mod estimate;
 mod finish_first;
 mod homing;

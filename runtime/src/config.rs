@@ -27,6 +27,7 @@ use crate::ids::Rank;
 use crate::launch::{self, Launch};
 use crate::measure::cgroup::vcpus_within;
 pub use crate::measure::counters::BackgroundSource;
+pub use crate::measure::edges::EdgeRecording;
 pub use crate::measure::topology::plan::Pin;
 use crate::text::counted;
 use crate::trace::Filter;
@@ -77,6 +78,7 @@ pub struct Config {
     pub(crate) trace_bytes_max: u64,
     pub(crate) profile: bool,
     pub(crate) lb_reports: bool,
+    pub(crate) lb_edges: EdgeRecording,
     pub(crate) monitor: Option<String>,
     pub(crate) watchdog: Duration,
     pub(crate) simulate: Option<u64>,
@@ -116,6 +118,7 @@ impl Default for Config {
             trace_bytes_max: 4096 << 20,
             profile: true,
             lb_reports: false,
+            lb_edges: EdgeRecording::Auto,
             monitor: None,
             watchdog: Duration::from_secs(10),
             simulate: None,
@@ -257,6 +260,15 @@ impl Config {
     #[must_use]
     pub fn lb_reports(mut self, kept: bool) -> Config {
         self.lb_reports = kept;
+        self
+    }
+
+    /// Records the messages between chunks by sender and receiver, or not. By default they are recorded where the strategy
+    /// uses them ([`Terms::edges`](crate::lb::Terms::edges)). With [`lb_reports`](Config::lb_reports) they are in the
+    /// record of each sync, for each sender the up to 16 heaviest receivers.
+    #[must_use]
+    pub fn lb_edges(mut self, recording: EdgeRecording) -> Config {
+        self.lb_edges = recording;
         self
     }
 
@@ -540,6 +552,7 @@ impl Config {
             (self.period != Config::default().period, "CARIBOU_LB_PERIOD"),
             (self.prediction != Prediction::Auto, "CARIBOU_LB_PREDICT"),
             (self.lb_reports, "CARIBOU_LB_REPORTS"),
+            (self.lb_edges != EdgeRecording::Auto, "CARIBOU_LB_EDGES"),
             (!self.measure, "CARIBOU_MEASURE"),
         ];
         let mail = self.mail_limit != Config::default().mail_limit && shape == Shape::Pools;

@@ -20,7 +20,7 @@ const MOST: f64 = 4.0;
 const SILENT_MAX: u32 = 2;
 
 /// CPU time that a message costs more if it crosses from one rank to another, ns, on both ranks together.
-const CROSSING_NS: f64 = 100.0;
+pub(super) const CROSSING_NS: f64 = 100.0;
 
 /// The messages of a chunk, and of the mean chunk of its array in the same windows.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::edges::between_groups;
 use super::report::{ChunkReport, PhaseReport};
 use super::snapshot::{ArrayId, ChunkId, ChunkLoad, Snapshot};
 use crate::rank::Rank;
@@ -57,7 +58,8 @@ impl BalancedUnits {
                 }
                 seat
             };
-            let seats = all.into_iter().map(seat).collect();
+            let seats: Vec<usize> = all.into_iter().map(seat).collect();
+            expected.edges = between_groups(&expected.edges, &seats);
             self.unit_of_chunk = Some(seats);
         }
         expected

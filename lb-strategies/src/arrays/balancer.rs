@@ -26,6 +26,8 @@ use std::sync::Arc;
 use super::accept::{MoveCost, Verdict, accept, is_available, leaves_an_unavailable_rank, worth_asking};
 use super::activity::Activity;
 use super::balanced_units::BalancedUnits;
+use super::edge_watch::EdgeWatch;
+pub use super::edges::{EDGES_MAX, EdgeReport, EdgeReports};
 use super::estimate::Estimate;
 pub use super::estimate::{RankPlace, RankSample};
 use super::homing::homeward;
@@ -37,8 +39,8 @@ use super::regime::ShareRegimes;
 pub use super::report::{ChunkReport, Move, PhaseReport, RankReport, UndecidedWindows};
 use super::scatter::{imbalance, scatter};
 use super::scatter_trial::ScatterTrial;
-use super::snapshot::{Assignment, ChunkId, ChunkLoad, Snapshot};
-use super::strategy::{Strategy, Terms};
+use super::snapshot::{Assignment, ChunkId, ChunkLoad, Edge, LinkCosts, Snapshot};
+use super::strategy::{EdgeUse, Strategy, Terms};
 use crate::rank::Rank;
 
 /// Number of phases that loads are smoothed over.
@@ -193,6 +195,8 @@ pub struct Balancer {
     forgone_gain_ns: u64,
     /// Messages that chunks handle, where phases are windows.
     activity: Activity,
+    /// Whether edges are recorded, if the strategy wants them where they matter.
+    edge_watch: EdgeWatch,
     /// The gain that a plan needs, where phases are windows.
     judgement: Judgement,
     /// Whether chunks may be scattered, where phases are windows.
@@ -223,6 +227,7 @@ impl Balancer {
             last_ns: None,
             forgone_gain_ns: 0,
             activity: Activity::default(),
+            edge_watch: EdgeWatch::default(),
             judgement: Judgement::default(),
             scatter_trial: ScatterTrial::default(),
             in_windows: false,
@@ -251,6 +256,15 @@ impl Balancer {
     /// call.
     pub fn took_lately_ns(&self) -> Option<u64> {
         self.last_ns?.into_iter().min()
+    }
+
+    /// True if the messages between chunks are to be recorded from now on, because the strategy uses them.
+    pub fn wants_edges(&self) -> bool {
+        match self.strategy.terms().edges {
+            EdgeUse::Never => false,
+            EdgeUse::WhereTheyMatter => self.edge_watch.records(),
+            EdgeUse::Always => true,
+        }
     }
 
     /// The strategy of the run.
@@ -289,10 +303,12 @@ impl Balancer {
             Some(verdict) => StrategyResult::Unasked(verdict),
             None => {
                 let (mut assignment, took_ns) = ask(&expected)?;
-                if self.in_windows && self.strategy.terms().must_pay {
+                // Chunks go home to be near those that they exchange messages with. Where edges are known, the strategy
+                // has placed them so.
+                if self.in_windows && self.strategy.terms().must_pay && expected.edges.is_empty() {
                     assignment = homeward(&expected, &assignment, |chunk| self.activity.home(chunk));
                 }
-                StrategyResult::Assigned { assignment, took_ns }
+                StrategyResult::Assigned { assignment: assignment.within_memory(&expected), took_ns }
             }
         };
         Ok(self.settle(&expected, answer))
@@ -423,7 +439,8 @@ impl Balancer {
         let mut chunks: Vec<ChunkLoad> = report.chunks.iter().map(|chunk| self.in_ticks(chunk)).collect();
         chunks.sort_by_key(|chunk| chunk.id);
         let ranks = self.estimates.iter().map(Estimate::rank_load).collect();
-        self.measured = Snapshot { phase: self.phase, ranks, chunks, ..Snapshot::default() };
+        let (edges, links) = self.traffic(report, &chunks);
+        self.measured = Snapshot { phase: self.phase, ranks, chunks, edges, links, memory: None };
         let unit = self.unit_ticks();
         let loads = self.measured.chunks.iter().map(|chunk| (chunk.id, chunk.ticks as f64 / unit));
         self.history.push(loads, self.activity.steps());
@@ -433,6 +450,24 @@ impl Balancer {
         if any_handled || !self.in_windows {
             self.chooser.learn(&self.history.series(), self.phase_ns, !self.is_short());
         }
+    }
+
+    /// The edges between these chunks, and the cost of messages. Without edges messages are free, and so they are for a
+    /// strategy that uses none, because edges that are only recorded must not change decisions.
+    fn traffic(&mut self, report: &PhaseReport, chunks: &[ChunkLoad]) -> (Vec<Edge>, LinkCosts) {
+        if self.strategy.terms().edges == EdgeUse::Never {
+            return Default::default();
+        }
+        // At syncs prices are constants, so that the same reports give the same decisions.
+        let price = if self.in_windows { self.move_price } else { MovePrice::default() };
+        let (edges, links) = (report.edges.between(chunks), price.links());
+        let hosts = self.estimates.iter().map(Estimate::host);
+        let is_far = hosts.clone().min() != hosts.max();
+        let link = if is_far { links.between_hosts } else { links.within_host };
+        let all_ns: f64 = edges.iter().map(|edge| link.ns(edge)).sum();
+        let active = self.estimates.iter().filter(|estimate| estimate.active).count();
+        self.edge_watch.follow(all_ns / active.max(1) as f64 / self.phase_ns.max(1.0));
+        if edges.is_empty() { Default::default() } else { (edges, links) }
     }
 
     /// A scattered placement, which needs no rebalancing, if loads are unpredictable. It must have been better in the
@@ -546,8 +581,12 @@ impl Balancer {
         Verdict { accepted, gain_ns, cost_ns: required_ns }
     }
 
-    /// The time by which a plan makes a window as long as the newest longer, ns, because messages then cross ranks.
+    /// The time by which a plan makes a window as long as the newest longer, ns, because messages then cross ranks. It is
+    /// 0 if edges are known, because completion times then have the time of messages.
     fn crossing_ns(&self, plan: &Assignment) -> f64 {
+        if !self.measured.edges.is_empty() {
+            return 0.0;
+        }
         let mut ranks = vec![0.0; self.estimates.len()];
         for (chunk, to) in self.measured.chunks.iter().zip(self.units.expand(&plan.ranks)) {
             if chunk.rank != to {
@@ -668,5 +707,7 @@ fn unmoved(measured: &Snapshot, moved_from: &BTreeMap<ChunkId, Rank>) -> Assignm
     Assignment { ranks: measured.chunks.iter().map(home).collect() }
 }
 
+#[cfg(test)]
+mod edge_tests;
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::accept::MoveCost;
+use super::activity::CROSSING_NS;
 use super::balancer::MOVE_COST;
-use super::snapshot::{Assignment, Snapshot};
+use super::snapshot::{Assignment, LinkCost, LinkCosts, Snapshot};
 use crate::rank::Rank;
 
 /// Largest weight of the newest migration, once the price is known.
@@ -21,6 +22,9 @@ const RELAXED: f64 = 0.001;
 const BYTES_MIN: u64 = 1 << 20;
 /// Bytes that may leave a rank before the price is known.
 const BYTES_UNKNOWN: u64 = 16 << 20;
+
+/// Time of a message between hosts on each of its two ranks, ns: packing it, and its part of a call of MPI.
+const FAR_MESSAGE_NS: f64 = 1_000.0;
 
 /// Whether a move stays within a host. Workers of one rank share its chunks, so nothing moves between them.
 #[derive(Clone, Copy)]
@@ -149,6 +153,19 @@ impl MovePrice {
         let ns_per_byte = prices.map(|(price, _)| price.ns_per_byte).reduce(f64::min);
         let bytes_per_second = ns_per_byte.map_or(MOVE_COST.bytes_per_second, |ns| 1e9 / ns);
         MoveCost { bytes_per_second, ..MOVE_COST }
+    }
+
+    /// The cost of messages between ranks. A byte of a message costs as much as a byte of a chunk. The cost of a message
+    /// itself is assumed, not measured.
+    pub(super) fn links(&self) -> LinkCosts {
+        let link = |way: Way, ns_per_message| LinkCost {
+            ns_per_message,
+            ns_per_byte: self.prices[way as usize].ns_per_byte,
+        };
+        LinkCosts {
+            within_host: link(Way::WithinHost, CROSSING_NS / 2.0),
+            between_hosts: link(Way::BetweenHosts, FAR_MESSAGE_NS),
+        }
     }
 
     fn bytes_ns(&self, traffic: &Traffic) -> f64 {

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::edges::EdgeReports;
 use super::estimate::{RankPlace, RankSample};
 use super::snapshot::{ArrayId, ChunkId, ChunkLoad};
 use crate::rank::Rank;
@@ -23,6 +24,10 @@ pub struct PhaseReport {
     /// other is its own leader. The list is the same in each phase, and empty where no array follows another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaders: Vec<ArrayId>,
+    /// The messages between chunks, if they were recorded in this phase. A message counts on the rank that sent it, so
+    /// edges of a chunk that has moved are complete.
+    #[serde(default, skip_serializing_if = "EdgeReports::is_empty")]
+    pub edges: EdgeReports,
     /// The ranks that must be emptied and get no more chunks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inactive: Vec<Rank>,
@@ -35,9 +40,10 @@ pub struct PhaseReport {
 }
 
 impl PhaseReport {
-    /// Number of chunks and ranks in this phase and in the undecided windows before it.
+    /// Number of chunks, ranks and edges in this phase and in the undecided windows before it.
     pub fn size(&self) -> usize {
-        self.chunks.len() + self.ranks.len() + self.undecided.iter().map(PhaseReport::size).sum::<usize>()
+        let of_phase = self.chunks.len() + self.ranks.len() + self.edges.list.len();
+        of_phase + self.undecided.iter().map(PhaseReport::size).sum::<usize>()
     }
 
     /// Adds the window `later` that followed. The sum has the chunks of `later`, by identifier. The cost of chunks that
@@ -56,6 +62,7 @@ impl PhaseReport {
             }
         }
         (self.chunks, self.inactive) = (later.chunks, later.inactive);
+        self.edges.add(later.edges);
         for (rank, later) in self.ranks.iter_mut().zip(&later.ranks) {
             let both = rank.sample.zip(later.sample).map(|(sample, later)| sample.plus(&later));
             rank.sample = both.or(rank.sample).or(later.sample);

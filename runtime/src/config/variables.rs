@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lb_strategies::Choice;
 
-use super::{BackgroundSource, Config, Pin, Processes, wrong};
+use super::{BackgroundSource, Config, EdgeRecording, Pin, Processes, wrong};
 use crate::error::Error;
 
 /// One variable of the environment.
@@ -65,6 +65,13 @@ pub const VARIABLES: &[Variable] = &[
         meaning: "arrays only: record the measurements from which each sync was decided, for `caribou balance --trace`: on, off",
         example: "on",
         set: |config, value| Ok(config.lb_reports(parse_choice(value, &ON_OFF)?)),
+    },
+    Variable {
+        name: "CARIBOU_LB_EDGES",
+        default: "auto",
+        meaning: "arrays only: record which chunks send how much to which: auto (where the strategy uses it), on (always, for a trace with `CARIBOU_LB_REPORTS=on`), off",
+        example: "on",
+        set: |config, value| Ok(config.lb_edges(parse_choice(value, &EDGES)?)),
     },
     Variable {
         name: "CARIBOU_PIN",
@@ -198,6 +205,9 @@ pub const VARIABLES: &[Variable] = &[
 ];
 
 const ON_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
+
+const EDGES: [(&str, EdgeRecording); 3] =
+    [("auto", EdgeRecording::Auto), ("on", EdgeRecording::On), ("off", EdgeRecording::Off)];
 
 const BACKGROUND: [(&str, BackgroundSource); 4] = [
     ("auto", BackgroundSource::Auto),

@@ -17,6 +17,7 @@ mod coarse_counters;
 pub(crate) mod counters;
 pub(crate) mod cpu;
 pub(crate) mod cpu_limits;
+pub(crate) mod edges;
 mod interval;
 mod kept_files;
 pub(crate) mod meter;

@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod deciding;
+mod edges;
 mod endings;
 mod extremes;
 mod migration;

@@ -6,7 +6,7 @@ fn balancer(spec: &str) -> Balancer {
     Balancer::new(ARRAYS.parse(spec).expect("listed").into())
 }
 
-fn chunk(key: u64, rank: u32, ticks: u64, declared: bool) -> ChunkReport {
+pub(super) fn chunk(key: u64, rank: u32, ticks: u64, declared: bool) -> ChunkReport {
     let id = ChunkId { array: ArrayId(0), key };
     ChunkReport {
         load: ChunkLoad { id, rank: Rank(rank), ticks, bytes: 0, migratable: true },
@@ -17,7 +17,7 @@ fn chunk(key: u64, rank: u32, ticks: u64, declared: bool) -> ChunkReport {
 }
 
 /// A rank of one worker, at this speed.
-fn rank(speed: f64) -> RankReport {
+pub(super) fn rank(speed: f64) -> RankReport {
     let sample = RankSample { speed, ..RankSample::default() };
     RankReport { place: RankPlace { host: 0, workers: 1 }, sample: Some(sample) }
 }
@@ -26,7 +26,7 @@ fn at_once(assignment: Assignment) -> StrategyResult {
     StrategyResult::Assigned { assignment, took_ns: 0 }
 }
 
-fn phase(ranks: Vec<RankReport>, chunks: Vec<ChunkReport>) -> PhaseReport {
+pub(super) fn phase(ranks: Vec<RankReport>, chunks: Vec<ChunkReport>) -> PhaseReport {
     PhaseReport { ranks, chunks, ..PhaseReport::default() }
 }
 
@@ -131,7 +131,7 @@ fn a_chunk_that_did_not_move_is_where_it_is_and_one_that_did_where_it_was() {
 }
 
 /// Twelve chunks on the first of two equal ranks, six in each of two arrays.
-fn two_arrays() -> PhaseReport {
+pub(super) fn two_arrays() -> PhaseReport {
     let one = |(array, key)| {
         let mut one = chunk(key, 0, 10_000_000, true);
         one.load.id.array = ArrayId(array);
@@ -213,7 +213,7 @@ fn a_strategy_took_lately_what_it_took_at_least_the_last_two_times() {
 }
 
 /// A window in which each of 16 chunks, eight of them on each rank, has handled ten messages that cost this, us.
-fn window(ranks: &[u32], cost_us: impl Fn(u64) -> u64, bytes: u64) -> PhaseReport {
+pub(super) fn window(ranks: &[u32], cost_us: impl Fn(u64) -> u64, bytes: u64) -> PhaseReport {
     let sample = |_| {
         let sample =
             RankSample { wall_ns: 40_000_000, cpu_ns: 40_000_000, speed: 1.0, ..RankSample::default() };

@@ -73,6 +73,8 @@ pub(crate) enum Task {
     Sample(UnmeasuredReport),
     /// Measure this rank and these chunks of it, in a window; answer with `RankCore::window_sampled`.
     SampleWindow { number: u64, decides: bool, chunks: Vec<(ChunkId, CellId)> },
+    /// From now on count the messages between chunks by sender and receiver, or no longer.
+    RecordEdges(bool),
     /// Let the balancer decide a sync or a window; answer with `RankCore::decided`.
     Decide(Box<DecisionRequest>),
     /// List what every chunk of this rank waits for, and the chunks that have not contributed to these reductions;

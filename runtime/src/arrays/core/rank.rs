@@ -28,6 +28,7 @@ use super::sync::window::Windows;
 use super::termination::Termination;
 use crate::error::Error;
 use crate::ids::{ArrayId, CellId, ChunkId, ROOT, Rank};
+use crate::measure::edges::EdgeRecording;
 
 mod checkpoint;
 mod collectives;
@@ -86,6 +87,13 @@ impl RankCore {
     /// Sets the predictor of chunk loads.
     pub(crate) fn predicting(mut self, prediction: Prediction) -> RankCore {
         self.sync.coordinator = self.sync.coordinator.map(|coordinator| coordinator.predicting(prediction));
+        self
+    }
+
+    /// Sets in which phases messages between chunks are recorded, and whether the first is such a phase.
+    pub(crate) fn recording_edges(mut self, recording: EdgeRecording, first: bool) -> RankCore {
+        self.sync.records_edges = first;
+        self.sync.coordinator.iter_mut().for_each(|coordinator| coordinator.record_edges(recording));
         self
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct SyncProtocol {
     pub(crate) migrations: Migrations,
     /// Collects `Flushed` of this rank and its children.
     pub(crate) flushed: Convergecast<MigrationBytes>,
+    /// True while messages between chunks are recorded on this rank.
+    pub(crate) records_edges: bool,
     /// True if the strategy may move chunks, so that chunks wait for a decision in `at_sync`.
     pub(crate) blocking: bool,
     /// False while this rank is inactive: it is to have no work.
@@ -58,6 +60,7 @@ impl SyncProtocol {
             windows: None,
             migrations: Migrations::new(tree.rank),
             flushed: Convergecast::default(),
+            records_edges: false,
             blocking,
             is_active: true,
             coordinator,
@@ -85,12 +88,14 @@ pub(crate) enum SyncPacket {
     Resize { active: u32 },
     /// Ranks 0 to `active` - 1 are the active ranks from now on. Down the tree.
     ActiveRanks { active: u32 },
-    /// Requests measurements of all chunks, for a decision or only to begin a new window. Down the tree.
-    OpenWindow { number: u64, decides: bool },
+    /// Requests measurements of all chunks, for a decision or only to begin a new window. `edges` is true if messages
+    /// between chunks are recorded in the new window. Down the tree.
+    OpenWindow { number: u64, decides: bool, edges: bool },
     /// Measurements of the sender and the ranks below it in a window. To the parent.
     WindowReports(Box<AggregatedReports>),
-    /// The chunks that move, decided by rank 0. At a sync, all other chunks may resume. Down the tree.
-    Decision { occasion: Occasion, moves: MoveList },
+    /// The chunks that move, decided by rank 0. At a sync, all other chunks may resume, and messages between chunks are
+    /// recorded from then on if `edges` is true. Down the tree.
+    Decision { occasion: Occasion, moves: MoveList, edges: bool },
     /// The sender and the ranks below it are drained, and have all their incoming chunks. To the parent.
     Flushed(MigrationBytes),
     /// Chunks that have moved may resume. Down the tree.
@@ -101,11 +106,11 @@ impl SyncPacket {
     pub(crate) fn copy_to_child(&self) -> Option<SyncPacket> {
         match self {
             &SyncPacket::ActiveRanks { active } => Some(SyncPacket::ActiveRanks { active }),
-            SyncPacket::OpenWindow { number, decides } => {
-                Some(SyncPacket::OpenWindow { number: *number, decides: *decides })
+            &SyncPacket::OpenWindow { number, decides, edges } => {
+                Some(SyncPacket::OpenWindow { number, decides, edges })
             }
-            SyncPacket::Decision { occasion, moves } => {
-                Some(SyncPacket::Decision { occasion: *occasion, moves: moves.clone() })
+            &SyncPacket::Decision { occasion, ref moves, edges } => {
+                Some(SyncPacket::Decision { occasion, moves: moves.clone(), edges })
             }
             SyncPacket::CompleteMigration => Some(SyncPacket::CompleteMigration),
             _ => None,

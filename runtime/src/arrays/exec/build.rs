@@ -9,6 +9,7 @@ use lb_strategies::{Moments, Strategy};
 
 use super::cells::Cells;
 use super::control_plane::ControlPlane;
+use super::edges::{EdgeRecorders, may_record};
 use super::ending::Ending;
 use super::record::RankMeasurements;
 use super::restart::{Restored, check_saved, restart};
@@ -95,8 +96,11 @@ pub(crate) fn build_rank(
         None => {}
     }
     let signal_ns = windows.as_ref().map_or(u64::MAX, WindowPolicy::signal_ns);
+    let records_edges = arrays.iter().any(|array| array.syncs())
+        && may_record(config.lb_edges, strategy.terms().edges, ranks);
     let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, flow)
-        .predicting(config.prediction);
+        .predicting(config.prediction)
+        .recording_edges(config.lb_edges, records_edges);
     let core = match &windows {
         Some(policy) => core.by_windows(policy),
         None => core,
@@ -131,6 +135,7 @@ pub(crate) fn build_rank(
         scheduler: parts.scheduler,
         watermarks: Watermarks::new(config.mail_limit, waiting.clone()),
         seeds: SeedFlags::default(),
+        edges: EdgeRecorders::new(tag, workers, records_edges),
         measurements: RankMeasurements::new(gauges, parts.recording, measures),
         ending: Ending::new(parts.outcome, config.watchdog),
         checkpoints,

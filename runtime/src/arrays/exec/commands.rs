@@ -187,6 +187,7 @@ impl Worker<'_> {
             Task::MigrateOut { chunk, cell, to, transit } => self.migrate_out(chunk, cell, to, transit),
             Task::Sample(reports) => self.sample(reports),
             Task::SampleWindow { number, decides, chunks } => self.sample_window(number, decides, &chunks),
+            Task::RecordEdges(records) => self.record_edges(records),
             Task::Decide(request) => self.decide(request),
             Task::Explain { open } => {
                 let lines = self.explain(&open);

@@ -3,14 +3,14 @@
 //!
 //! | where the worker finds the receiver | path of the message |
 //! |---|---|
-//! | the rank has one worker, and messages are neither recorded nor forced through the wire format | [`push_by_route`] at once |
+//! | the rank has one worker, and messages are neither recorded, counted, nor forced through the wire format | [`push_by_route`] at once |
 //! | the worker has cached the cell (several workers) | [`push_by_cache`], without the lock of the core |
 //! | the location table has the cell | [`push_by_route`]; the worker caches the cell |
 //! | the mailbox refuses, since the chunk has just left its cell | the location table is looked up again |
 //! | the location table names another rank | [`send_remote`], to the transport or to worker 0, which has the transport |
 //! | the chunk belongs here and has not come | [`send_remote`] leaves the message with the core as pending |
 //!
-//! A message that is recorded or forced through the wire format first goes through `check_send`, once.
+//! A message that is recorded, counted by its receiver or forced through the wire format first goes through `check_send`, once.
 //!
 //! [`push_by_route`]: Worker::push_by_route
 //! [`push_by_cache`]: Worker::push_by_cache
@@ -18,6 +18,7 @@
 
 use std::time::Duration;
 
+use super::edges::EdgeRecorders;
 use super::mailbox::PushedBy;
 use super::worker::Worker;
 use crate::arrays::core::flow::Destination;
@@ -38,16 +39,25 @@ const CACHE_MIN: usize = 1024;
 pub(crate) struct SendState {
     /// By array, cells of chunks to which this worker has sent. A refused push removes one. Empty for a lone worker.
     cache: Box<[Residents]>,
-    /// True if messages are recorded, or forced through the wire format, when they are sent.
+    /// True if all messages are recorded in a trace, or forced through the wire format, when they are sent.
+    checks_always: bool,
+    /// True if messages are checked: all of them, or because they may be counted by their receivers.
     checks_sends: bool,
     /// True if messages are not checked and the worker is the only one: it looks up the location table at once.
     is_plain: bool,
 }
 
 impl SendState {
-    pub(crate) fn new(lone: bool, arrays: usize, checks_sends: bool) -> SendState {
+    pub(crate) fn new(lone: bool, arrays: usize, checks_always: bool, edges: &EdgeRecorders) -> SendState {
         let cache = (0..arrays).map(|_| Residents::default()).collect();
-        SendState { cache, checks_sends, is_plain: lone && !checks_sends }
+        let checks_sends = checks_always || edges.may_record();
+        SendState { cache, checks_always, checks_sends, is_plain: lone && !checks_sends }
+    }
+
+    /// Messages are counted by their receivers from now on, or no longer. The worker is the only one of its rank.
+    fn count_edges(&mut self, counts: bool) {
+        self.checks_sends = self.checks_always || counts;
+        self.is_plain = !self.checks_sends;
     }
 }
 
@@ -80,9 +90,19 @@ impl<'r> Worker<'r> {
     /// [`send`](Self::send) where the rank has several workers, or checks messages.
     #[inline(never)]
     fn send_checked(&mut self, mut node: Box<MessageNode>, free_list: &mut FreeList) {
-        if !self.send_state.checks_sends || self.check_send(&mut node) {
+        if !self.send_state.checks_sends || self.inspect(&mut node) {
             self.route_and_send(node, free_list);
         }
+    }
+
+    /// Counts a message by its receiver and checks it, as the run requires. If encoding fails, ends the run and returns
+    /// false.
+    #[inline]
+    fn inspect(&mut self, node: &mut MessageNode) -> bool {
+        if self.shared.edges.records() {
+            self.shared.edges.count(self.id, node.to, &node.message);
+        }
+        !self.send_state.checks_always || self.check_send(node)
     }
 
     /// Sends a message that was checked.
@@ -178,7 +198,7 @@ impl<'r> Worker<'r> {
     }
 
     pub(super) fn send_at_quiescence(&mut self, mut node: Box<MessageNode>) {
-        if self.check_send(&mut node) {
+        if self.inspect(&mut node) {
             let (to, delivery, epoch) = (node.to, node.message, Epoch::default());
             let envelope = Box::new(Envelope { to, delivery, epoch });
             self.with_core(|core, _, out| core.send_at_quiescence(envelope, out));
@@ -189,7 +209,7 @@ impl<'r> Worker<'r> {
 
     /// Keeps a chunk's message to itself until it is due. The handler has returned: the delay begins now.
     pub(super) fn send_after(&mut self, delay: Duration, mut node: Box<MessageNode>) {
-        if !self.check_send(&mut node) {
+        if !self.inspect(&mut node) {
             return;
         }
         self.with_core(|core, _, _| core.delay_message());
@@ -245,6 +265,14 @@ impl<'r> Worker<'r> {
             _ => unreachable!("only these two go to many"),
         });
         self.blocked_by(blocked_by);
+    }
+
+    /// Begins or ends counting messages by their receivers.
+    pub(super) fn record_edges(&mut self, records: bool) {
+        self.shared.edges.record(records);
+        if self.shared.scheduler.lone() {
+            self.send_state.count_edges(self.shared.edges.records());
+        }
     }
 
     /// Records a message, and encodes and decodes it in some runs. If encoding fails, ends the run and returns false.

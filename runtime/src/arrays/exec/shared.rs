@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::cells::Cells;
 use super::control_plane::ControlPlane;
+use super::edges::EdgeRecorders;
 use super::ending::Ending;
 use super::record::RankMeasurements;
 use super::scheduler::Scheduler;
@@ -37,6 +38,7 @@ pub(crate) struct RankShared {
     pub(crate) watermarks: Watermarks,
     pub(crate) seeds: SeedFlags,
     pub(crate) measurements: RankMeasurements,
+    pub(crate) edges: EdgeRecorders,
     pub(crate) ending: Ending,
     /// Where checkpoints are written, if the run makes any.
     pub(crate) checkpoints: Option<Arc<Store>>,

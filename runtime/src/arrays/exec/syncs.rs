@@ -1,6 +1,8 @@
 //! The worker's part of syncs and of balancing windows (measurements while chunks run): the arrival of a chunk, the
 //! measurement of the rank, and the stall report. The call of the strategy is in [`deciding`](super::deciding).
 
+use lb_strategies::balancer::EdgeReports;
+
 use super::facts::ReportedFacts;
 use super::mailbox::PushedBy;
 use super::worker::Worker;
@@ -89,14 +91,16 @@ impl Worker<'_> {
         let take_load =
             |arrival: &SyncArrival| if counts { shared.cells.get(arrival.cell).take_load() } else { 0 };
         let loads: Vec<u64> = reports.arrivals.iter().map(take_load).collect();
-        let sync = reports.sync;
+        let (sync, edges) = (reports.sync, self.take_edges());
         if let Some(recorder) = self.instruments.recorder() {
             for (arrival, &cpu_ns) in reports.arrivals.iter().zip(&loads) {
                 let load_ns = arrival.declared.unwrap_or(cpu_ns);
                 recorder.loaded(arrival.chunk, sync, load_ns, arrival.bytes);
             }
         }
-        self.report(sync, |core, now_ns, out| core.sampled(reports, sample, &loads, now_ns, out));
+        self.report(sync, |core, now_ns, out| {
+            core.sampled(reports, sample, &loads, edges, now_ns, out);
+        });
     }
 
     /// Measures the rank and its chunks in a window.
@@ -115,13 +119,22 @@ impl Worker<'_> {
             MeasuredChunk { chunk, load_ns, declared, bytes, migratable, unasked, wish, handled }
         };
         let measured: Vec<MeasuredChunk> = chunks.iter().map(measure).collect();
-        let window = SyncId(number);
+        let (window, edges) = (SyncId(number), self.take_edges());
         if let Some(recorder) = self.instruments.recorder() {
             for chunk in &measured {
                 recorder.loaded(chunk.chunk, window, chunk.load_ns, chunk.bytes);
             }
         }
-        self.report(window, |core, now_ns, out| core.window_sampled(number, sample, measured, now_ns, out));
+        self.report(window, |core, now_ns, out| {
+            core.window_sampled(number, sample, measured, edges, now_ns, out);
+        });
+    }
+
+    /// Takes the messages that chunks of this rank have sent since the last report, as far as they are recorded.
+    fn take_edges(&self) -> EdgeReports {
+        let arrays = &self.shared.arrays;
+        let is_balanced = |chunk: ChunkId| arrays.get(chunk.array.index()).is_some_and(|array| array.syncs());
+        self.shared.edges.take(is_balanced)
     }
 
     /// Reports the measurements to a sync or in a window, and records them.

@@ -81,6 +81,7 @@ impl<'r> Worker<'r> {
                 shared.scheduler.lone(),
                 shared.arrays.len(),
                 shared.wire || instruments.keeps_events(),
+                &shared.edges,
             ),
             timers: WorkerTimers::new(&shared.timers[id.index()]),
             pending_decision: None,

@@ -1,5 +1,6 @@
 //! Computes the phases (times between syncs) of a rank for the exports. A phase has the loads of chunks at the sync
-//! that ends it, and the messages sent since the previous sync. What happened after the last sync is in no phase.
+//! that ends it, and the messages sent since the previous sync. What happened after the last sync is in no phase. If the
+//! trace has no messages, the messages are those that the ranks reported to the sync.
 //!
 //! Phases are passed on one by one. Memory holds the chunks and syncs of the run, and the loads and communicating
 //! pairs of one phase.
@@ -32,6 +33,25 @@ pub(super) struct Phase {
     pub(super) loads: Vec<Load>,
     /// Messages and bytes, by sender and receiver.
     pub(super) edges: BTreeMap<(ChunkId, ChunkId), (u64, u64)>,
+}
+
+impl Phase {
+    /// Takes the reported messages of the rank's chunks if the trace has none. The report of a sync is `None` unless the
+    /// run recorded it.
+    fn complete(mut self, trace: &Trace) -> Phase {
+        let report = trace.syncs.iter().find(|sync| sync.sync == self.id);
+        if let Some(report) =
+            report.and_then(|sync| sync.reported.as_deref()).filter(|_| self.edges.is_empty())
+        {
+            let chunks: BTreeSet<ChunkId> = self.loads.iter().map(|load| load.chunk).collect();
+            let all = report.undecided.iter().chain([report]).flat_map(|phase| &phase.edges.list);
+            for edge in all.filter(|edge| chunks.contains(&edge.from)) {
+                let sum = self.edges.entry((edge.from, edge.to)).or_default();
+                *sum = (sum.0 + edge.messages, sum.1.saturating_add(edge.bytes));
+            }
+        }
+        self
+    }
 }
 
 /// The chunks and phases of a run.
@@ -85,6 +105,7 @@ pub(super) fn for_each(
     window: Window,
     mut visit: impl FnMut(Phase) -> Result<(), Error>,
 ) -> Result<(), Error> {
+    let mut visit = |phase: Phase| visit(phase.complete(trace));
     let row = |worker| Row { number: worker, rank: rank.rank, worker };
     let rows: Vec<Row> = (0..rank.workers).map(row).collect();
     let mut open: Option<Phase> = None;

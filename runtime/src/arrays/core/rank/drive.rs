@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
+use lb_strategies::balancer::EdgeReports;
 use lb_strategies::{Assignment, ChunkLoad, Snapshot};
 
 use super::idlers::{IdleChunks, arrival};
@@ -243,5 +244,5 @@ fn sample(core: &mut RankCore, reports: UnmeasuredReport, now_ns: u64, out: &mut
     let sample =
         Sample { at_ns: ns, wall_ns: ns, cpu_ns: ns, chunk_ns: ns, idle_ns: ns, ..Sample::default() };
     let loads = vec![10_000_000; reports.arrivals.len()];
-    core.sampled(reports, sample, &loads, now_ns, out);
+    core.sampled(reports, sample, &loads, EdgeReports::default(), now_ns, out);
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use lb_strategies::balancer::{Balancer, Decision};
+use lb_strategies::balancer::{Balancer, Decision, EdgeReports};
 use lb_strategies::window_policy::{Look, Signal};
 
 use super::RankCore;
@@ -50,12 +50,18 @@ impl RankCore {
                 self.lifecycle.seeds.set_active(self.sync.is_active);
                 self.share_seeds(out);
             }
-            SyncPacket::OpenWindow { number, decides } => {
+            SyncPacket::OpenWindow { number, decides, edges } => {
                 self.sync.windows.iter_mut().for_each(|windows| windows.forget_signals(now_ns));
                 out.later.push_back(Task::SampleWindow { number, decides, chunks: self.balanced_chunks() });
+                self.record_edges(edges, out);
             }
             SyncPacket::WindowReports(reports) => self.window_reported(*reports, now_ns, out),
-            SyncPacket::Decision { occasion, moves } => self.apply_decision(occasion, &moves, now_ns, out),
+            SyncPacket::Decision { occasion, moves, edges } => {
+                if let Occasion::Sync(_) = occasion {
+                    self.record_edges(edges, out);
+                }
+                self.apply_decision(occasion, &moves, now_ns, out);
+            }
             SyncPacket::Flushed(bytes) => self.flushed(&bytes, now_ns, out),
             SyncPacket::CompleteMigration => self.complete_migration(out),
         }
@@ -128,6 +134,7 @@ impl RankCore {
         reports: UnmeasuredReport,
         sample: Sample,
         loads: &[u64],
+        edges: EdgeReports,
         now_ns: u64,
         out: &mut Commands,
     ) {
@@ -147,7 +154,8 @@ impl RankCore {
         };
         let chunks = arrivals.into_iter().zip(loads).map(measured).collect();
         let ranks = vec![MeasuredRank { rank: self.tree.rank, sample, chunks }];
-        let collected = AggregatedReports { sync, tallies, ranks, waited, first_ns: now_ns, last_ns: now_ns };
+        let (first_ns, last_ns) = (now_ns, now_ns);
+        let collected = AggregatedReports { sync, tallies, ranks, edges, waited, first_ns, last_ns };
         self.reports_collected(collected, now_ns, out);
     }
 
@@ -193,7 +201,8 @@ impl RankCore {
         let (occasion, moves) = coordinator.decided(balancer, decision, now_ns);
         let is_awaited = self.sync.blocking && matches!(occasion, Occasion::Sync(_));
         if is_awaited || !moves.is_empty() {
-            self.broadcast_down(ROOT, SyncPacket::Decision { occasion, moves: moves.into() }, now_ns, out);
+            let (moves, edges) = (moves.into(), coordinator.wants_edges());
+            self.broadcast_down(ROOT, SyncPacket::Decision { occasion, moves, edges }, now_ns, out);
         }
         self.end_resize(now_ns, out);
         // The next sync may have become complete meanwhile.
@@ -256,7 +265,8 @@ impl RankCore {
             && let Some(coordinator) = &mut self.sync.coordinator
             && let Some(number) = coordinator.open_window(look)
         {
-            let open = SyncPacket::OpenWindow { number, decides: look == Look::Decide };
+            let (decides, edges) = (look == Look::Decide, coordinator.wants_edges());
+            let open = SyncPacket::OpenWindow { number, decides, edges };
             self.broadcast_down(ROOT, open, now_ns, out);
         }
     }
@@ -273,14 +283,23 @@ impl RankCore {
         number: u64,
         sample: Sample,
         chunks: Vec<MeasuredChunk>,
+        edges: EdgeReports,
         now_ns: u64,
         out: &mut Commands,
     ) {
         let ranks = vec![MeasuredRank { rank: self.tree.rank, sample, chunks }];
         let (sync, tallies) = (SyncId(number), Vec::new());
         let reports =
-            AggregatedReports { sync, tallies, ranks, waited: 0, first_ns: now_ns, last_ns: now_ns };
+            AggregatedReports { sync, tallies, ranks, edges, waited: 0, first_ns: now_ns, last_ns: now_ns };
         self.window_reported(reports, now_ns, out);
+    }
+
+    /// Messages between chunks are recorded from now on, or no longer. The task comes after the report of the window that
+    /// ends, and before any handler of a chunk that a sync resumes.
+    fn record_edges(&mut self, records: bool, out: &mut Commands) {
+        if std::mem::replace(&mut self.sync.records_edges, records) != records {
+            out.later.push_back(Task::RecordEdges(records));
+        }
     }
 
     /// This rank, or a child and all ranks below it, have reported in a window.

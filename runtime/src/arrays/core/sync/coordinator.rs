@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use lb_strategies::balancer::{
-    Balancer, ChunkReport, Decision, HISTORY, PhaseReport, RankPlace, RankReport, RankSample,
+    Balancer, ChunkReport, Decision, EdgeReports, HISTORY, PhaseReport, RankPlace, RankReport, RankSample,
     UndecidedWindows,
 };
 use lb_strategies::window_policy::{Look, Signal, WindowPolicy};
@@ -22,6 +22,7 @@ use super::sync_log::SyncLog;
 use crate::arrays::core::collectives::population::Tally;
 use crate::arrays::core::lifecycle::erased::ErasedArray;
 use crate::ids::{ArrayId, ChunkId, Rank, SyncId};
+use crate::measure::edges::EdgeRecording;
 use crate::measure::records::Sample;
 use crate::text::{counted, resize_line};
 use crate::trace::SyncReport;
@@ -30,6 +31,7 @@ use crate::trace::SyncReport;
 struct PendingSync {
     tallies: Vec<Tally>,
     chunks: Vec<ChunkReport>,
+    edges: EdgeReports,
     samples: Vec<Option<Sample>>,
     /// By rank, the number of chunks that have not run since the last window.
     unasked: Vec<u32>,
@@ -43,6 +45,7 @@ impl PendingSync {
         PendingSync {
             tallies: vec![Tally::default(); arrays],
             chunks: Vec::new(),
+            edges: EdgeReports::default(),
             samples: vec![None; ranks],
             unasked: vec![0; ranks],
             waited: 0,
@@ -55,6 +58,7 @@ impl PendingSync {
         self.first_ns = self.first_ns.min(reports.first_ns);
         self.last_ns = self.last_ns.max(reports.last_ns);
         self.waited += reports.waited;
+        self.edges.add(reports.edges);
         for (array, tally) in &reports.tallies {
             self.tallies[array.index()].merge(tally);
         }
@@ -190,6 +194,8 @@ pub(crate) struct Coordinator {
     resize: Option<Resize>,
     /// True if the record includes the reports to the balancer.
     keeps_reports: bool,
+    /// In which phases messages between chunks are recorded.
+    edge_recording: EdgeRecording,
     /// Number of members per array; None for arrays that do not sync.
     populations: Vec<Option<u64>>,
     /// The leader of each array, the array itself if it has none; empty if no array has one. A leader's chunks and its
@@ -242,6 +248,7 @@ impl Coordinator {
             active: places.len() as u32,
             resize: None,
             keeps_reports,
+            edge_recording: EdgeRecording::Off,
             populations,
             leaders,
             next: SyncId(0),
@@ -291,6 +298,21 @@ impl Coordinator {
     pub(crate) fn predicting(mut self, prediction: Prediction) -> Coordinator {
         self.balancer = self.balancer.map(|balancer| balancer.predicting(prediction));
         self
+    }
+
+    pub(crate) fn record_edges(&mut self, recording: EdgeRecording) {
+        self.edge_recording = recording;
+    }
+
+    /// True if messages between chunks are recorded in the next phase. Rank 0 asks when no decision is being made.
+    pub(crate) fn wants_edges(&self) -> bool {
+        match self.edge_recording {
+            EdgeRecording::Auto => {
+                self.places.len() > 1 && self.balancer.as_ref().is_some_and(Balancer::wants_edges)
+            }
+            EdgeRecording::On => true,
+            EdgeRecording::Off => false,
+        }
     }
 
     pub(crate) fn by_windows(&mut self, policy: WindowPolicy) {
@@ -380,7 +402,7 @@ impl Coordinator {
             return Some(self.request(Occasion::Window, pending));
         }
         let deliveries = pending.deliveries();
-        let window = self.phase_report(true, pending.chunks, &pending.samples);
+        let window = self.phase_report(true, pending.chunks, pending.edges, &pending.samples);
         if look == Look::Collect {
             self.collected_deliveries += deliveries;
             self.undecided.collect(window);
@@ -395,11 +417,12 @@ impl Coordinator {
         &self,
         window: bool,
         chunks: Vec<ChunkReport>,
+        edges: EdgeReports,
         samples: &[Option<Sample>],
     ) -> PhaseReport {
         let (ranks, leaders) = (self.ranks(samples), self.leaders.clone());
         let inactive = (self.active..self.places.len() as u32).map(Rank).collect();
-        PhaseReport { ranks, chunks, leaders, inactive, window, undecided: Vec::new() }
+        PhaseReport { ranks, chunks, leaders, edges, inactive, window, undecided: Vec::new() }
     }
 
     /// The run has stalled: adds the tallies of reports that ranks still hold back.
@@ -431,12 +454,12 @@ impl Coordinator {
     /// Returns the balancer and the reports, for the decision.
     fn request(&mut self, occasion: Occasion, pending: PendingSync) -> DecisionRequest {
         let mut deliveries = pending.deliveries();
-        let PendingSync { chunks, samples, unasked, waited, first_ns, last_ns, .. } = pending;
+        let PendingSync { chunks, edges, samples, unasked, waited, first_ns, last_ns, .. } = pending;
         if let Occasion::Sync(_) = occasion {
             // One delivery per chunk is its `Start` or `Resume`, however long the phase is.
             deliveries = deliveries.saturating_sub(chunks.len() as u64);
         }
-        let phase = self.phase_report(occasion.is_window(), chunks, &samples);
+        let phase = self.phase_report(occasion.is_window(), chunks, edges, &samples);
         let deliveries = deliveries + std::mem::take(&mut self.collected_deliveries);
         if self.deliveries.len() == HISTORY {
             self.deliveries.remove(0);

@@ -19,6 +19,7 @@
 //! 1. A rank waits only for its own chunks and its children, and each child likewise (rule 1).
 //! 2. The tree is finite. So in the end some rank waits for a chunk that has yet to come to the sync.
 
+use lb_strategies::balancer::EdgeReports;
 use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,8 @@ pub(crate) struct AggregatedReports {
     pub(crate) sync: SyncId,
     pub(crate) tallies: Vec<(ArrayId, Tally)>,
     pub(crate) ranks: Vec<MeasuredRank>,
+    /// Messages that chunks of these ranks sent, if they are recorded.
+    pub(crate) edges: EdgeReports,
     /// Number of chunks on these ranks that wait for the decision.
     pub(crate) waited: u64,
     /// Times of the first and the last of these reports.
@@ -49,6 +52,7 @@ impl AggregatedReports {
             }
         }
         self.ranks.extend(other.ranks);
+        self.edges.add(other.edges);
         self.waited += other.waited;
         self.first_ns = self.first_ns.min(other.first_ns);
         self.last_ns = self.last_ns.max(other.last_ns);
@@ -145,7 +149,8 @@ mod tests {
         let tallies = vec![(ArrayId(0), Tally::of(Membership::default().report()))];
         let ranks = vec![MeasuredRank { rank: Rank(rank), sample: Sample::default(), chunks: Vec::new() }];
         let at_ns = 100 + u64::from(rank);
-        AggregatedReports { sync, tallies, ranks, waited: 1, first_ns: at_ns, last_ns: at_ns }
+        let edges = EdgeReports::default();
+        AggregatedReports { sync, tallies, ranks, edges, waited: 1, first_ns: at_ns, last_ns: at_ns }
     }
 
     /// The ranks that each report is from, in order.

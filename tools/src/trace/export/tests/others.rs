@@ -2,6 +2,7 @@
 
 use caribou::report::SyncReport;
 use caribou::trace::{Sample, Shape};
+use lb_strategies::balancer::{EdgeReport, EdgeReports, PhaseReport};
 use lb_strategies::metrics::completion_ns;
 use lb_strategies::{Assignment, Background, Snapshot};
 use serde_json::Value;
@@ -208,6 +209,44 @@ fn a_recorded_phase_can_be_balanced_again() {
     assert_eq!(snapshot["edges"].as_array().unwrap().len(), 64);
     let refused = export(&dir, "snapshot", &out, &["--phase", "999"]).unwrap_err();
     assert!(refused.starts_with("no loads of phase 999 are in the trace; the last phase is "), "{refused}");
+}
+
+#[test]
+fn a_phase_without_recorded_messages_has_those_that_ranks_reported() {
+    let dir = Scratch::new("reported-edges");
+    for rank in 0..2 {
+        let run = RunRecord { rank, ranks: 2, workers: vec![1; 2], ..RunRecord::default() };
+        let mut writer = Writer::create(dir.path(), &run).unwrap();
+        writer.arrays(&["Ring".into()]).unwrap();
+        let load = |key| What::Load { chunk: chunk(key), sync: 0, load_ns: SECOND_NS, bytes: 8 };
+        let keys = [u64::from(rank), u64::from(rank) + 2];
+        writer.events(0, &keys.map(|key| Event::point(SECOND_NS, load(key)))).unwrap();
+        writer.samples(&[Sample { sync: Some(0), ..Sample::default() }]).unwrap();
+        let edge = |from, to, messages| EdgeReport { from: chunk(from), to: chunk(to), messages, bytes: 10 };
+        let report = |edges| PhaseReport { edges: EdgeReports::new(edges, 0), ..PhaseReport::default() };
+        let window = report(vec![edge(0, 1, 5)]);
+        let edges = vec![edge(0, 1, 2), edge(1, 2, 3), edge(9, 0, 1)];
+        let reported = PhaseReport { undecided: vec![window], ..report(edges) };
+        let mut sync = SyncReport::default();
+        sync.reported = Some(std::sync::Arc::new(reported));
+        writer.syncs(&[sync]).unwrap();
+        writer.finish(&End { elapsed_ns: SECOND_NS, ..End::default() }).unwrap();
+    }
+    let out = Scratch::new("reported-edges-out");
+    export(&dir, "snapshot", &out, &[]).unwrap();
+    let snapshot: Snapshot = serde_json::from_value(json(&out)).unwrap();
+    let name = |position: usize| snapshot.chunks[position].id.key;
+    let edges: Vec<_> =
+        snapshot.edges.iter().map(|edge| (name(edge.from), name(edge.to), edge.messages)).collect();
+    assert_eq!(edges, [(0, 1, 7), (1, 2, 3)]);
+    let out = Scratch::new("reported-edges-lbdata");
+    export(&dir, "lbdata", &out, &[]).unwrap();
+    for (rank, messages) in [(0, 7), (1, 3)] {
+        let text = std::fs::read(out.path().join(format!("data.{rank}.json"))).unwrap();
+        let file: Value = serde_json::from_slice(&text).unwrap();
+        let communications = file["phases"][0]["communications"].as_array().unwrap();
+        assert_eq!((communications.len(), &communications[0]["messages"]), (1, &Value::from(messages)));
+    }
 }
 
 #[test]

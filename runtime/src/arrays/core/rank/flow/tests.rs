@@ -95,7 +95,7 @@ fn expect(core: &mut RankCore, chunk: ChunkId, out: &mut Commands) {
     let moves = vec![Move { chunk, from: ROOT, to: Rank(1) }];
     core.receive(
         ROOT,
-        SyncPacket::Decision { occasion: Occasion::Sync(SyncId(0)), moves: moves.into() },
+        SyncPacket::Decision { occasion: Occasion::Sync(SyncId(0)), moves: moves.into(), edges: false },
         0,
         out,
     );

@@ -15,7 +15,15 @@ use lb_strategies::balancer::RankPlace;
 /// A report to `sync` from a rank without measurements.
 fn collected(sync: SyncId) -> SyncPacket {
     let (tallies, ranks) = (Vec::new(), Vec::new());
-    let collected = AggregatedReports { sync, tallies, ranks, waited: 0, first_ns: 0, last_ns: 0 };
+    let collected = AggregatedReports {
+        sync,
+        tallies,
+        ranks,
+        edges: EdgeReports::default(),
+        waited: 0,
+        first_ns: 0,
+        last_ns: 0,
+    };
     SyncPacket::AggregatedReports(Box::new(collected), None)
 }
 
@@ -56,7 +64,11 @@ fn a_sync_that_completes_when_the_last_outgoing_chunk_stops_is_reported() {
     let moves = [Move { chunk: arrival(leaver, SyncId(0)).chunk, from: Rank(1), to: ROOT }];
     core.receive(
         ROOT,
-        SyncPacket::Decision { occasion: Occasion::Sync(SyncId(0)), moves: moves.to_vec().into() },
+        SyncPacket::Decision {
+            occasion: Occasion::Sync(SyncId(0)),
+            moves: moves.to_vec().into(),
+            edges: false,
+        },
         0,
         &mut out,
     );
@@ -84,7 +96,11 @@ fn a_rank_whose_messages_may_be_about_to_leave_does_not_stall() {
     let moves = [Move { chunk: arrival(1, SyncId(0)).chunk, from: Rank(1), to: ROOT }];
     core.receive(
         ROOT,
-        SyncPacket::Decision { occasion: Occasion::Sync(SyncId(0)), moves: moves.to_vec().into() },
+        SyncPacket::Decision {
+            occasion: Occasion::Sync(SyncId(0)),
+            moves: moves.to_vec().into(),
+            edges: false,
+        },
         0,
         &mut out,
     );
@@ -118,7 +134,11 @@ fn on_arrival(core: &mut RankCore, migrates: bool) -> Vec<&'static str> {
         let moves = [Move { chunk: arrival(5, SyncId(0)).chunk, from, to: Rank(1) }];
         core.receive(
             ROOT,
-            SyncPacket::Decision { occasion: Occasion::Sync(SyncId(0)), moves: moves.to_vec().into() },
+            SyncPacket::Decision {
+                occasion: Occasion::Sync(SyncId(0)),
+                moves: moves.to_vec().into(),
+                edges: false,
+            },
             0,
             &mut out,
         );
@@ -239,7 +259,7 @@ fn a_rank_that_is_full_of_deferred_messages_waits_for_the_sync_but_not_for_ever(
     assert!(!widens(&mut core, 7));
     core.receive(
         ROOT,
-        SyncPacket::Decision { occasion: Occasion::Sync(SyncId(0)), moves: Vec::new().into() },
+        SyncPacket::Decision { occasion: Occasion::Sync(SyncId(0)), moves: Vec::new().into(), edges: false },
         0,
         &mut out,
     );

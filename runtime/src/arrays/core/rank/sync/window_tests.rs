@@ -42,7 +42,8 @@ fn insertion(key: u64, epoch: Epoch) -> LifecyclePacket {
 }
 
 fn decide(core: &mut RankCore, moves: &[Move], out: &mut Commands) {
-    let decision = SyncPacket::Decision { occasion: Occasion::Window, moves: moves.to_vec().into() };
+    let decision =
+        SyncPacket::Decision { occasion: Occasion::Window, moves: moves.to_vec().into(), edges: false };
     core.receive(ROOT, decision, 0, out);
 }
 
