@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 use super::array_simulation::Home;
 use super::cost_table::CostTable;
-use lb_strategies::{Assignment, Background, ChunkId, Memory, Snapshot, metrics};
+use lb_strategies::{Assignment, Background, ChunkId, Memory, Rank, Snapshot, metrics};
 
 /// The largest load that is allowed, s.
 const SECONDS_MAX: f64 = 1e6;
@@ -162,6 +162,21 @@ impl RecordedLoads {
     /// objects.
     pub fn homes(&self) -> Vec<Home> {
         self.homes.iter().map(|(_, home)| *home).collect()
+    }
+
+    /// Where each chunk begins on another number of ranks: in blocks, in the order of [`homes`](Self::homes).
+    ///
+    /// # Panics
+    /// If there is no rank.
+    pub fn homes_on(&self, ranks: u32) -> Vec<Home> {
+        assert!(ranks > 0, "chunks begin on a rank");
+        let mut homes = self.homes();
+        if ranks != self.ranks() {
+            let chunks = homes.len() as u64;
+            let block = |chunk| Rank((chunk * u64::from(ranks) / chunks) as u32);
+            homes.iter_mut().zip(0..).for_each(|(home, chunk)| home.rank = block(chunk));
+        }
+        homes
     }
 
     /// Costs of chunks, one row per phase: seconds times `scale`. A chunk without a load in a phase costs nothing.
