@@ -10,8 +10,8 @@ use super::chunk_cost::{self, ChunkCost, Shape};
 use super::cluster::{self, NetworkOptions};
 use super::compare::{DESCRIBED, Policy, all_complete, write_tables};
 use super::files::Files;
-use super::{periods, recorded, values};
-use crate::Error;
+use super::{periods, values};
+use crate::{Error, recorded};
 
 /// Default of `--compare`. `program`, `rotate` and `random` are left out because they balance nothing here.
 const COMPARED: &str = "none,refine,refine-paper,greedy";
@@ -186,8 +186,10 @@ impl ArrayOptions {
         cluster: &cluster::Options,
         seed: u64,
     ) -> Result<ArrayScenario, Error> {
-        let loads = recorded::read(stem, scale)?;
-        let (homes, cluster) = (loads.homes(), cluster.recorded(loads.ranks())?);
+        let loads = recorded::read("--cost recorded:", stem)?;
+        recorded::note(stem, &loads, scale);
+        let cluster = cluster.recorded(loads.ranks());
+        let homes = loads.homes_on(cluster.ranks());
         let chunks = homes.len() as u32;
         if let Some(given) = self.chunks.filter(|&given| given != chunks) {
             return Err(Error::Usage(format!(

@@ -85,18 +85,11 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// The options for a recorded run on `ranks` ranks. By default a load of 1 s takes a worker 1 s.
-    ///
-    /// # Errors
-    /// If `--ranks` is another number.
-    pub(super) fn recorded(&self, ranks: u32) -> Result<Self, Error> {
-        if let Some(given) = self.ranks.filter(|&given| given != ranks) {
-            return Err(Error::Usage(format!(
-                "--ranks {given}: the recorded loads are of {ranks} ranks, expected {ranks} or no --ranks"
-            )));
-        }
+    /// The options for a run that was recorded on `ranks` ranks. By default a load of 1 s takes a worker 1 s.
+    pub(super) fn recorded(&self, ranks: u32) -> Self {
         let (workers, speed) = (self.workers.unwrap_or(1), self.speed.unwrap_or(1.0));
-        Ok(Self { ranks: Some(ranks), workers: Some(workers), speed: Some(speed), ..self.clone() })
+        let ranks = self.ranks.unwrap_or(ranks);
+        Self { ranks: Some(ranks), workers: Some(workers), speed: Some(speed), ..self.clone() }
     }
 
     /// Number of workers of each rank.
@@ -104,7 +97,8 @@ impl Options {
         vec![self.workers_each(); self.ranks() as usize]
     }
 
-    fn ranks(&self) -> u32 {
+    /// Number of ranks.
+    pub(super) fn ranks(&self) -> u32 {
         self.ranks.unwrap_or(RANKS)
     }
 

@@ -429,6 +429,9 @@ fn recorded_loads_are_run_as_they_were_recorded() {
     );
     assert_eq!(seconds(&run("r", &["--exchange", "none", "--speeds", "0.5,1"])), "1.8");
     assert_eq!(run("r", &["--ranks", "2", "--chunks", "4"]), text);
+    let other = run("r", &["--ranks", "4", "--exchange", "none"]);
+    assert!(other.starts_with("described: 4 x 1 workers, 4 chunks, 2 iterations"), "{other}");
+    assert_eq!(seconds(&other), "0.4000", "each rank has one chunk: 0.1 + 0.3 s");
 }
 
 #[test]
@@ -442,19 +445,18 @@ fn options_and_files_that_contradict_recorded_loads_are_one_line() {
     for (folder, more, expected) in [
         (
             &good,
-            &["--ranks", "4"][..],
-            "--ranks 4: the recorded loads are of 2 ranks, expected 2 or no --ranks",
-        ),
-        (
-            &good,
-            &["--chunks", "3"],
+            &["--chunks", "3"][..],
             "--chunks 3: the recorded loads are of 4 chunks, expected 4 or no --chunks",
         ),
         (&good, &["--speeds", "1,2,3"], "3 speeds, expected one for each of the 2 ranks or 2 workers"),
         (&gap, &[], "/r.1.vom is missing, expected a file for each rank from 0 to 2"),
         (&both, &[], "/r.RANK.json are both there, expected one kind"),
         (&damaged, &[], "/r.0.vom:2: \"x\" is no object, expected a whole number"),
-        (&no_json, &[], "/r.0.json: neither JSON nor compressed by brotli"),
+        (
+            &no_json,
+            &[],
+            "/r.0.json: neither JSON (trailing characters at line 1 column 2) nor compressed by brotli",
+        ),
     ] {
         refused(array(&[&["--cost", &cost(folder, "r")], more].concat()), expected);
     }
