@@ -27,13 +27,16 @@
 //! event loop. In a pool, a machine per rank decides the next action; here the chunks do.
 
 mod event;
+mod groups;
 mod history;
 mod placement;
 mod report;
 mod windows;
+mod wires;
 
 use std::sync::Arc;
 
+use self::groups::Groups;
 use self::history::EventLoop;
 use lb_strategies::Rank;
 use lb_strategies::arrays::accept::MoveCost;
@@ -117,7 +120,7 @@ pub struct RunArray<'r> {
     /// Units of work of a chunk in an iteration.
     work: Box<dyn Fn(u32, u64) -> f64 + 'r>,
     /// By chunk, the chunks that it sends to.
-    sends_to: Vec<Vec<u32>>,
+    sends_to: Groups,
     /// Where each chunk begins.
     homes: Vec<Home>,
     move_cost: MoveCost,
@@ -153,7 +156,7 @@ impl<'r> RunArray<'r> {
             vcpus,
             links: Box::new(0),
             work: Box::new(|_, _| 1.0),
-            sends_to: vec![Vec::new(); chunks],
+            sends_to: Groups::by(chunks, std::iter::empty()),
             homes: (0..chunks).map(home).collect(),
             move_cost: MOVE_COST,
             end: Nanos::MAX,
@@ -186,7 +189,7 @@ impl<'r> RunArray<'r> {
     /// Sets the chunks to which each chunk sends after each iteration.
     #[must_use]
     pub fn exchange(mut self, sends_to: impl Fn(u32) -> Vec<u32>) -> Self {
-        self.sends_to = (0..self.array.chunks).map(sends_to).collect();
+        self.sends_to = Groups::of((0..self.array.chunks).map(sends_to));
         self
     }
 

@@ -1,9 +1,6 @@
 //! Defines the events of a simulated array, the packets between its ranks, and the digest of a history.
 
-use std::rc::Rc;
-
 use crate::execution::WorkerEvent;
-use lb_strategies::arrays::balancer::{ChunkReport, Move, RankSample};
 use lb_strategies::pools::machine::Nanos;
 use lb_strategies::virtual_time::events::digested;
 
@@ -14,10 +11,11 @@ pub(super) enum Event {
     IterationDone {
         worker: usize,
     },
-    /// A message has arrived, and waits in the queue of its receiver.
+    /// A message has arrived, and waits until its receiver has handled earlier ones.
     Delivered {
         from: u32,
         to: u32,
+        packet: Packet,
     },
     /// In windows: rank 0 reads how busy ranks are.
     Look,
@@ -25,6 +23,7 @@ pub(super) enum Event {
     Served {
         from: u32,
         to: u32,
+        packet: Packet,
     },
     /// A chunk is packed and leaves.
     Departs {
@@ -39,18 +38,20 @@ impl From<WorkerEvent> for Event {
     }
 }
 
-/// A packet from one rank to another.
+/// A packet from one rank to another. Measurements do not travel in packets: ranks write them into the report on rank
+/// 0, which is read when all packets have come.
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Packet {
     /// The message of another chunk that a chunk needs for this iteration.
     Halo { to: u32, iteration: u64 },
     /// All chunks of a rank have come to the sync that ends this phase.
-    Reports { phase: u64, sample: RankSample, chunks: Vec<ChunkReport> },
+    Reports { phase: u64, chunks: u32 },
     /// The request to all ranks to report at once.
     OpenWindow,
     /// The report of a rank in a window.
-    WindowReports { sample: RankSample, chunks: Vec<ChunkReport> },
-    /// The moves that rank 0 has decided.
-    Moves(Rc<[Move]>),
+    WindowReports,
+    /// Rank 0 has decided, and may have moved chunks.
+    Moves { any: bool },
     /// The last message of this rank on the old routes.
     Marker,
     /// A chunk moves.
@@ -67,8 +68,8 @@ pub(super) fn digest(before: u64, now: Nanos, event: &Event) -> u64 {
         Event::WorkerEvent(WorkerEvent { worker, version }) => 1 + 8 * (*worker as u64) + (version << 32),
         Event::IterationDone { worker } => 5 + 8 * (*worker as u64),
         Event::Look => 6,
-        Event::Delivered { from, to } => 2 + 8 * u64::from(*from) + (u64::from(*to) << 32),
-        Event::Served { from, to } => 3 + 8 * u64::from(*from) + (u64::from(*to) << 32),
+        Event::Delivered { from, to, .. } => 2 + 8 * u64::from(*from) + (u64::from(*to) << 32),
+        Event::Served { from, to, .. } => 3 + 8 * u64::from(*from) + (u64::from(*to) << 32),
         Event::Departs { chunk, from } => 4 + 8 * u64::from(*chunk) + (u64::from(*from) << 32),
     };
     digested(before, now, kind)

@@ -1,27 +1,26 @@
 //! Runs the event loop of a simulated array: chunks execute and send, and ranks go through syncs and windows.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use super::event::{Event, Packet, digest};
-use super::placement::{Chunk, Migration, RankState};
+use super::groups::Groups;
+use super::placement::{Chunk, OpenSync, RankState};
 use super::report::Gauges;
 use super::windows::Windows;
+use super::wires::Wires;
 use super::{Array, ArrayRun, Executed, Home, RunArray, SyncRun};
 use crate::execution::Execution;
 use lb_strategies::Rank;
 use lb_strategies::arrays::accept::MoveCost;
 use lb_strategies::arrays::balancer::{
-    Balancer, ChunkReport, Move, PhaseReport, RankPlace, RankReport, RankSample,
+    Balancer, ChunkReport, PhaseReport, RankPlace, RankReport, RankSample,
 };
 use lb_strategies::arrays::period::Moments;
 use lb_strategies::arrays::snapshot::{ArrayId, ChunkId, ChunkLoad};
 use lb_strategies::arrays::window_policy::WindowPolicy;
 use lb_strategies::pools::machine::Nanos;
 use lb_strategies::virtual_time::events::Events;
-use lb_strategies::virtual_time::links::Links;
-use lb_strategies::virtual_time::post::Post;
 
 /// The execution of a chunk by a worker.
 pub(super) struct Running {
@@ -31,21 +30,36 @@ pub(super) struct Running {
     cpu_ns: f64,
 }
 
-/// The reports on a phase that rank 0 has got so far.
+/// The reports on a phase so far.
 pub(super) struct Reports {
     samples: Vec<Option<RankSample>>,
+    /// By chunk; those that have not reported have no load.
     chunks: Vec<ChunkReport>,
+    /// Number of chunks whose reports rank 0 has got.
+    pub(super) heard: u32,
 }
 
 impl Reports {
-    /// No reports yet, for this number of ranks.
-    pub(super) fn of(ranks: usize) -> Reports {
-        Reports { samples: vec![None; ranks], chunks: Vec::new() }
+    /// No reports yet, for these numbers of ranks and chunks.
+    pub(super) fn of(ranks: usize, chunks: usize) -> Reports {
+        let load = ChunkLoad {
+            id: ChunkId { array: ArrayId(0), key: 0 },
+            rank: Rank(0),
+            ticks: 0,
+            bytes: 0,
+            migratable: false,
+        };
+        let chunk = ChunkReport { load, declared: false, wish: None, handled: 0 };
+        Reports { samples: vec![None; ranks], chunks: vec![chunk; chunks], heard: 0 }
     }
 
-    pub(super) fn add(&mut self, from: u32, sample: RankSample, chunks: Vec<ChunkReport>) {
-        self.samples[from as usize] = Some(sample);
-        self.chunks.extend(chunks);
+    pub(super) fn add_sample(&mut self, rank: u32, sample: RankSample) {
+        self.samples[rank as usize] = Some(sample);
+    }
+
+    pub(super) fn add_chunk(&mut self, report: ChunkReport) {
+        let place = report.load.id.key as usize;
+        self.chunks[place] = report;
     }
 }
 
@@ -59,7 +73,7 @@ pub(super) struct EventLoop<'r> {
     /// True if the strategy moves chunks. Then decisions are carried out, and chunks wait at a sync.
     pub(super) stops: bool,
     work: Box<dyn Fn(u32, u64) -> f64 + 'r>,
-    sends_to: Vec<Vec<u32>>,
+    sends_to: Groups,
     move_cost: MoveCost,
     watch: Box<dyn FnMut(Executed) + 'r>,
     pub(super) now: Nanos,
@@ -74,8 +88,11 @@ pub(super) struct EventLoop<'r> {
     pub(super) chunks: Vec<Chunk>,
     pub(super) places: Vec<RankState>,
     pub(super) gauges: Vec<Gauges>,
-    post: Post<Box<dyn Links + 'r>, Packet>,
-    gathered: BTreeMap<u64, Reports>,
+    wires: Wires<'r>,
+    /// By phase, the reports on those that are not yet decided.
+    pub(super) gathered: BTreeMap<u64, Reports>,
+    /// By rank, the chunks that stay there at the last sync.
+    staying: Groups,
     /// Number of flushed ranks.
     flushed: u32,
     /// By iteration, the number of chunks that have executed it.
@@ -109,7 +126,7 @@ impl<'r> EventLoop<'r> {
         let mut execution = Execution::new(vcpus, names);
         let gauges = firsts.windows(2).map(|pair| Gauges::new(pair[0]..pair[1], &mut execution)).collect();
         let mut senders = vec![0; array.chunks as usize];
-        sends_to.iter().flatten().for_each(|&to| senders[to as usize] += 1);
+        sends_to.members().iter().for_each(|&to| senders[to as usize] += 1);
         let mut places: Vec<RankState> = (0..ranks).map(|_| RankState::default()).collect();
         let chunk = |(home, &senders): (&Home, &u32)| {
             places[home.rank.index()].chunks += 1;
@@ -119,7 +136,7 @@ impl<'r> EventLoop<'r> {
             Moments::Syncs { period } => (period, None),
             Moments::Windows { fixed_ns } => {
                 let policy = WindowPolicy::new(fixed_ns, strategy.terms().must_pay);
-                (0, Some(Windows::new(policy, workers, ranks)))
+                (0, Some(Windows::new(policy, workers)))
             }
         };
         Self {
@@ -141,8 +158,9 @@ impl<'r> EventLoop<'r> {
             firsts,
             places,
             gauges,
-            post: Post::new(ranks as u32, links),
+            wires: Wires::new(ranks, links),
             gathered: BTreeMap::new(),
+            staying: Groups::of(std::iter::empty()),
             flushed: 0,
             through: Vec::new(),
             run: ArrayRun {
@@ -189,13 +207,12 @@ impl<'r> EventLoop<'r> {
                 }
             }
             Event::IterationDone { worker } => self.finish_iteration(worker),
-            Event::Delivered { from, to } => {
-                let served = self.post.serve(Rank(to), self.now);
-                self.events.at(served, Event::Served { from, to });
+            Event::Delivered { from, to, packet } => {
+                let served = self.wires.serve(to, self.now);
+                self.events.at(served, Event::Served { from, to, packet });
             }
-            Event::Served { from, to } => {
-                let packet = self.post.take(Rank(from), Rank(to)).expect("it is on its way");
-                self.receive(from, to, packet);
+            Event::Served { from: _, to, packet } => {
+                self.receive(to, packet);
                 self.occupy(to);
             }
             Event::Departs { chunk, from } => self.leave(chunk, from),
@@ -205,31 +222,30 @@ impl<'r> EventLoop<'r> {
 
     pub(super) fn send(&mut self, from: u32, to: u32, packet: Packet) {
         if from == to {
-            return self.receive(from, to, packet);
+            return self.receive(to, packet);
         }
         self.run.messages += 1;
-        let arrival = self.post.send(Rank(from), Rank(to), packet, self.now);
-        self.events.at(arrival, Event::Delivered { from, to });
+        let arrival = self.wires.arrival(from, to, self.now);
+        self.events.in_turn(arrival, Event::Delivered { from, to, packet });
     }
 
-    fn receive(&mut self, from: u32, rank: u32, packet: Packet) {
+    fn receive(&mut self, rank: u32, packet: Packet) {
         match packet {
             Packet::Halo { to, iteration } => {
                 self.chunks[to as usize].receive_halo(iteration);
                 self.enqueue_if_ready(to);
             }
-            Packet::Reports { phase, sample, chunks } => self.gather(phase, from, sample, chunks),
+            Packet::Reports { phase, chunks } => self.gather(phase, chunks),
             Packet::OpenWindow => self.report_window(rank),
-            Packet::WindowReports { sample, chunks } => self.window_reported(from, sample, chunks),
-            Packet::Moves(moves) if self.windows.is_some() => self.begin_window_migration(rank, &moves),
-            Packet::Moves(moves) => self.begin_migration(rank, &moves),
+            Packet::WindowReports => self.window_reported(),
+            Packet::Moves { .. } if self.windows.is_some() => self.begin_window_migration(rank),
+            Packet::Moves { any } => self.begin_migration(rank, any),
             Packet::Marker => {
                 self.places[rank as usize].markers += 1;
                 self.send_outgoing(rank);
             }
             Packet::Chunk(chunk) => {
-                let place = &mut self.places[rank as usize];
-                let migration = place.migration.as_mut().expect("a chunk comes after the moves");
+                let migration = &mut self.places[rank as usize].migration;
                 migration.incoming.push(chunk);
                 migration.incoming_left -= 1;
                 self.check_flushed(rank);
@@ -243,8 +259,7 @@ impl<'r> EventLoop<'r> {
                 }
             }
             Packet::Land => {
-                let migration = self.places[rank as usize].migration.take();
-                let arrivals = migration.expect("it has flushed").incoming;
+                let arrivals = self.places[rank as usize].end_migration();
                 arrivals.into_iter().for_each(|chunk| self.resume(chunk));
                 self.occupy(rank);
             }
@@ -298,7 +313,8 @@ impl EventLoop<'_> {
             }
             self.enqueue_if_ready(chunk);
         }
-        if self.chunks[chunk as usize].leaves_for.is_some() {
+        let it = &self.chunks[chunk as usize];
+        if it.waits && it.leaves_for.is_some() {
             self.held(chunk);
         }
         self.occupy(name.rank.0);
@@ -323,11 +339,10 @@ impl EventLoop<'_> {
 
     fn send_halos(&mut self, chunk: u32, iteration: u64) {
         let from = self.chunks[chunk as usize].rank;
-        let receivers = std::mem::take(&mut self.sends_to[chunk as usize]);
-        for &to in &receivers {
+        for place in self.sends_to.places(chunk) {
+            let to = self.sends_to.member(place);
             self.send(from, self.chunks[to as usize].rank, Packet::Halo { to, iteration });
         }
-        self.sends_to[chunk as usize] = receivers;
     }
 }
 
@@ -337,15 +352,21 @@ impl EventLoop<'_> {
         self.chunks[chunk as usize].waits = self.stops;
         let rank = self.chunks[chunk as usize].rank;
         let report = ChunkReport { handled: 0, ..self.take_report(chunk) };
+        let (ranks, chunks) = (self.places.len(), self.chunks.len());
+        let reports = self.gathered.entry(phase).or_insert_with(|| Reports::of(ranks, chunks));
+        reports.add_chunk(report);
         let place = &mut self.places[rank as usize];
-        let collected = place.reports.entry(phase).or_default();
-        collected.push(report);
-        if collected.len() < place.chunks {
+        let at = place.syncs.iter().position(|sync| sync.phase == phase).unwrap_or_else(|| {
+            place.syncs.push(OpenSync { phase, chunks: 0 });
+            place.syncs.len() - 1
+        });
+        place.syncs[at].chunks += 1;
+        if place.syncs[at].chunks < place.chunks {
             return;
         }
-        let chunks = place.reports.remove(&phase).expect("it has just been filled");
-        let sample = self.gauges[rank as usize].sample(&mut self.execution, self.now);
-        self.send(rank, 0, Packet::Reports { phase, sample, chunks });
+        let OpenSync { chunks, .. } = place.syncs.swap_remove(at);
+        reports.add_sample(rank, self.gauges[rank as usize].sample(&mut self.execution, self.now));
+        self.send(rank, 0, Packet::Reports { phase, chunks });
     }
 
     /// The cost of a chunk since its last report.
@@ -361,22 +382,26 @@ impl EventLoop<'_> {
         ChunkReport { load, declared: false, wish: None, handled: std::mem::take(&mut it.handled) }
     }
 
-    fn gather(&mut self, phase: u64, from: u32, sample: RankSample, chunks: Vec<ChunkReport>) {
-        let ranks = self.places.len();
-        let gathered = self.gathered.entry(phase).or_insert_with(|| Reports::of(ranks));
-        gathered.add(from, sample, chunks);
-        if gathered.chunks.len() == self.chunks.len() {
+    fn gather(&mut self, phase: u64, chunks: u32) {
+        let reports = self.gathered.get_mut(&phase).expect("its chunks have written into it");
+        reports.heard += chunks;
+        if reports.heard == self.array.chunks {
             let gathered = self.gathered.remove(&phase).expect("it has just been completed");
             self.decide_sync(gathered);
         }
     }
 
     fn decide_sync(&mut self, gathered: Reports) {
-        let moves = self.decide(gathered);
+        let any = self.decide(gathered);
         if self.stops {
-            moves.iter().for_each(|one| self.chunks[one.chunk.key as usize].rank = one.to.0);
+            let stays = self.chunks.iter().map(|it| it.leaves_for.is_none().then_some(it.rank));
+            self.staying = Groups::by(self.places.len(), stays);
+            self.places
+                .iter()
+                .flat_map(|place| &place.migration.outgoing)
+                .for_each(|&chunk| self.chunks[chunk as usize].leave());
             for to in 0..self.places.len() as u32 {
-                self.send(0, to, Packet::Moves(Rc::clone(&moves)));
+                self.send(0, to, Packet::Moves { any });
             }
         }
     }
@@ -390,46 +415,38 @@ impl EventLoop<'_> {
         PhaseReport { ranks, chunks, window: self.windows.is_some(), ..PhaseReport::default() }
     }
 
-    pub(super) fn decide(&mut self, gathered: Reports) -> Rc<[Move]> {
+    /// Decides. If the moves are carried out, writes them where ranks and chunks find them. Returns true if there are any.
+    pub(super) fn decide(&mut self, gathered: Reports) -> bool {
         let mut report = self.phase_report(gathered);
         if let Some(windows) = &mut self.windows {
             report = windows.undecided.decide(report);
         }
         let decision = self.balancer.decide(&report);
-        let moves: Rc<[Move]> = decision.moves.as_slice().into();
+        if self.stops {
+            for one in &decision.moves {
+                self.chunks[one.chunk.key as usize].leaves_for = Some(one.to.0);
+                self.places[one.from.index()].migration.outgoing.push(one.chunk.key as u32);
+                self.places[one.to.index()].migration.incoming_left += 1;
+            }
+        }
+        let any = !decision.moves.is_empty();
         let report = self.keeps_reports.then_some(report);
         self.run.syncs.push(SyncRun { at: self.now, report, decision });
-        moves
+        any
     }
 
-    fn begin_migration(&mut self, rank: u32, moves: &[Move]) {
-        let leaving = moves.iter().filter(|one| one.from.0 == rank).map(|one| one.chunk.key as u32);
-        let leavers: Vec<u32> = leaving.collect();
-        let arrivals_left = moves.iter().filter(|one| one.to.0 == rank).count();
-        if self.places[rank as usize].chunks == 0 {
+    fn begin_migration(&mut self, rank: u32, any: bool) {
+        let place = &mut self.places[rank as usize];
+        if place.chunks == 0 {
             // The rank had no chunk to report. Its next phase begins now.
             self.gauges[rank as usize].sample(&mut self.execution, self.now);
         }
-        let place = &mut self.places[rank as usize];
-        place.chunks = place.chunks + arrivals_left - leavers.len();
-        if !moves.is_empty() {
-            let leavers_left = leavers.len();
-            place.migration = Some(Migration {
-                outgoing: leavers,
-                outgoing_left: leavers_left,
-                incoming_left: arrivals_left,
-                ..Migration::default()
-            });
+        if any {
+            place.begin_migration();
             self.switch_routes(rank);
         }
-        let mut arriving: Vec<u64> =
-            moves.iter().filter(|one| one.to.0 == rank).map(|one| one.chunk.key).collect();
-        arriving.sort_unstable();
-        for chunk in 0..self.array.chunks {
-            let stays = arriving.binary_search(&u64::from(chunk)).is_err();
-            if self.chunks[chunk as usize].rank == rank && stays {
-                self.resume(chunk);
-            }
+        for place in self.staying.places(rank) {
+            self.resume(self.staying.member(place));
         }
         self.occupy(rank);
     }
@@ -458,13 +475,14 @@ impl EventLoop<'_> {
     fn send_outgoing(&mut self, rank: u32) {
         let all = self.places.len() as u32 - 1;
         let place = &mut self.places[rank as usize];
-        let Some(migration) = &mut place.migration else { return };
-        if place.markers < all || migration.running > 0 || std::mem::replace(&mut migration.has_sent, true) {
+        let migration = &mut place.migration;
+        let may_send = migration.is_told && place.markers == all && migration.running == 0;
+        if !may_send || std::mem::replace(&mut migration.has_sent, true) {
             return;
         }
         place.markers = 0;
         let mut at = self.now;
-        for &chunk in &migration.outgoing {
+        for chunk in std::mem::take(&mut migration.outgoing) {
             at += self.move_cost.cost_ns(1, self.array.state_bytes);
             self.events.at(at, Event::Departs { chunk, from: rank });
         }
@@ -473,13 +491,12 @@ impl EventLoop<'_> {
 
     fn leave(&mut self, chunk: u32, from: u32) {
         self.send(from, self.chunks[chunk as usize].rank, Packet::Chunk(chunk));
-        let migration = self.places[from as usize].migration.as_mut().expect("it has leavers");
-        migration.outgoing_left -= 1;
+        self.places[from as usize].migration.outgoing_left -= 1;
         self.check_flushed(from);
     }
 
     fn check_flushed(&mut self, rank: u32) {
-        let migration = self.places[rank as usize].migration.as_ref().expect("it was told of moves");
+        let migration = &self.places[rank as usize].migration;
         if migration.has_sent && migration.outgoing_left == 0 && migration.incoming_left == 0 {
             self.send(rank, 0, Packet::Flushed);
         }

@@ -1,17 +1,18 @@
 //! The state of a chunk and of a rank in a simulated array.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::Home;
-use lb_strategies::arrays::balancer::ChunkReport;
 
 pub(super) struct Chunk {
     /// The iteration that it executes next.
     pub(super) next: u64,
     /// Number of chunks that send to the chunk.
     pub(super) senders: u32,
-    /// Number of messages that have come for iteration `next`, for the one after it, and so on.
-    received: VecDeque<u32>,
+    /// Number of messages that have come for iteration `next` and the one after it.
+    received: [u32; 2],
+    /// The same for later iterations, which only chunks that need no answer reach.
+    received_later: Vec<u32>,
     /// The rank that messages to the chunk are sent to. The chunk may still be on its way there.
     pub(super) rank: u32,
     /// True if the chunk may be moved.
@@ -23,7 +24,7 @@ pub(super) struct Chunk {
     /// CPU time and iterations since they were last reported.
     pub(super) cpu_ns: f64,
     pub(super) handled: u32,
-    /// The rank that the chunk goes to after its current iteration.
+    /// The rank that rank 0 has moved the chunk to. The chunk leaves once its own rank is told.
     pub(super) leaves_for: Option<u32>,
 }
 
@@ -33,7 +34,8 @@ impl Chunk {
         Self {
             next: 0,
             senders,
-            received: VecDeque::from([senders]),
+            received: [senders, 0],
+            received_later: Vec::new(),
             rank: home.rank.0,
             migratable: home.migratable,
             taken: false,
@@ -47,14 +49,19 @@ impl Chunk {
     /// Counts a message for this iteration, which is the next or a later one.
     pub(super) fn receive_halo(&mut self, iteration: u64) {
         let place = (iteration - self.next) as usize;
-        if place >= self.received.len() {
-            self.received.resize(place + 1, 0);
+        if let Some(received) = self.received.get_mut(place) {
+            *received += 1;
+            return;
         }
-        self.received[place] += 1;
+        let place = place - self.received.len();
+        if place >= self.received_later.len() {
+            self.received_later.resize(place + 1, 0);
+        }
+        self.received_later[place] += 1;
     }
 
     pub(super) fn is_ready(&self, iterations: u64) -> bool {
-        let has_heard = self.senders == 0 || self.received.front() == Some(&self.senders);
+        let has_heard = self.senders == 0 || self.received[0] == self.senders;
         !self.taken && !self.waits && self.next < iterations && has_heard
     }
 
@@ -67,7 +74,8 @@ impl Chunk {
         self.next += 1;
         self.handled += 1;
         self.taken = false;
-        self.received.pop_front();
+        let later = if self.received_later.is_empty() { 0 } else { self.received_later.remove(0) };
+        self.received = [self.received[1], later];
     }
 }
 
@@ -76,22 +84,47 @@ pub(super) struct RankState {
     /// Chunks that can be executed, the first ready first.
     pub(super) ready: VecDeque<u32>,
     /// Number of chunks of the rank, including incoming ones.
-    pub(super) chunks: usize,
-    /// By phase, the chunks that have come to its end.
-    pub(super) reports: BTreeMap<u64, Vec<ChunkReport>>,
+    pub(super) chunks: u32,
+    /// The syncs to which some chunks of the rank have come.
+    pub(super) syncs: Vec<OpenSync>,
     /// Number of ranks whose marker has come.
     pub(super) markers: u32,
-    /// The migration of the rank, from the moves on.
-    pub(super) migration: Option<Migration>,
+    pub(super) migration: Migration,
 }
 
+/// A sync to which some chunks have come.
+pub(super) struct OpenSync {
+    pub(super) phase: u64,
+    /// Number of chunks that have come.
+    pub(super) chunks: u32,
+}
+
+/// The migration of a rank. Rank 0 writes the moves when it decides; the rank reads them when it is told.
 #[derive(Default)]
 pub(super) struct Migration {
+    /// True from the moment at which the rank is told of moves until all ranks are flushed.
+    pub(super) is_told: bool,
     pub(super) outgoing: Vec<u32>,
-    pub(super) outgoing_left: usize,
+    pub(super) outgoing_left: u32,
     /// Number of outgoing chunks that still execute an iteration here.
-    pub(super) running: usize,
+    pub(super) running: u32,
     pub(super) incoming: Vec<u32>,
-    pub(super) incoming_left: usize,
+    pub(super) incoming_left: u32,
     pub(super) has_sent: bool,
+}
+
+impl RankState {
+    /// Notes that the rank is told of the moves.
+    pub(super) fn begin_migration(&mut self) {
+        let migration = &mut self.migration;
+        migration.is_told = true;
+        migration.outgoing_left = migration.outgoing.len() as u32;
+        self.chunks = self.chunks + migration.incoming_left - migration.outgoing_left;
+    }
+
+    /// Ends the migration. Returns the chunks that have come. Moves of the next decision may be there already.
+    pub(super) fn end_migration(&mut self) -> Vec<u32> {
+        (self.migration.is_told, self.migration.has_sent) = (false, false);
+        std::mem::take(&mut self.migration.incoming)
+    }
 }
