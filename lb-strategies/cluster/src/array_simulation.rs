@@ -31,6 +31,7 @@ mod groups;
 mod history;
 mod placement;
 mod report;
+mod tree;
 mod windows;
 mod wires;
 

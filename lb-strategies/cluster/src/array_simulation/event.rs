@@ -1,5 +1,6 @@
 //! Defines the events of a simulated array, the packets between its ranks, and the digest of a history.
 
+use super::tree::{Down, Up};
 use crate::execution::WorkerEvent;
 use lb_strategies::pools::machine::Nanos;
 use lb_strategies::virtual_time::events::digested;
@@ -44,22 +45,14 @@ impl From<WorkerEvent> for Event {
 pub(super) enum Packet {
     /// The message of another chunk that a chunk needs for this iteration.
     Halo { to: u32, iteration: u64 },
-    /// All chunks of a rank have come to the sync that ends this phase.
+    /// These chunks of a rank and the ranks below it have come to the sync that ends this phase.
     Reports { phase: u64, chunks: u32 },
-    /// The request to all ranks to report at once.
-    OpenWindow,
-    /// The report of a rank in a window.
-    WindowReports,
-    /// Rank 0 has decided, and may have moved chunks.
-    Moves { any: bool },
-    /// The last message of this rank on the old routes.
-    Marker,
+    /// A packet to the parent of a rank.
+    Up(Up),
+    /// A packet to the children of a rank.
+    Down(Down),
     /// A chunk moves.
     Chunk(u32),
-    /// The rank has sent all outgoing chunks, and got all incoming ones.
-    Flushed,
-    /// All ranks are flushed: incoming chunks continue.
-    Land,
 }
 
 /// The digest `before`, extended by one event.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::event::{Event, Packet, digest};
 use super::groups::Groups;
-use super::placement::{Chunk, OpenSync, RankState};
+use super::placement::{Chunk, RankState};
 use super::report::Gauges;
+use super::tree::{self, Down, Up};
 use super::windows::Windows;
 use super::wires::Wires;
 use super::{Array, ArrayRun, Executed, Home, RunArray, SyncRun};
@@ -35,8 +36,6 @@ pub(super) struct Reports {
     samples: Vec<Option<RankSample>>,
     /// By chunk; those that have not reported have no load.
     chunks: Vec<ChunkReport>,
-    /// Number of chunks whose reports rank 0 has got.
-    pub(super) heard: u32,
 }
 
 impl Reports {
@@ -50,7 +49,7 @@ impl Reports {
             migratable: false,
         };
         let chunk = ChunkReport { load, declared: false, wish: None, handled: 0 };
-        Reports { samples: vec![None; ranks], chunks: vec![chunk; chunks], heard: 0 }
+        Reports { samples: vec![None; ranks], chunks: vec![chunk; chunks] }
     }
 
     pub(super) fn add_sample(&mut self, rank: u32, sample: RankSample) {
@@ -93,8 +92,6 @@ pub(super) struct EventLoop<'r> {
     pub(super) gathered: BTreeMap<u64, Reports>,
     /// By rank, the chunks that stay there at the last sync.
     staying: Groups,
-    /// Number of flushed ranks.
-    flushed: u32,
     /// By iteration, the number of chunks that have executed it.
     through: Vec<u32>,
     run: ArrayRun,
@@ -128,10 +125,9 @@ impl<'r> EventLoop<'r> {
         let mut senders = vec![0; array.chunks as usize];
         sends_to.members().iter().for_each(|&to| senders[to as usize] += 1);
         let mut places: Vec<RankState> = (0..ranks).map(|_| RankState::default()).collect();
-        let chunk = |(home, &senders): (&Home, &u32)| {
-            places[home.rank.index()].chunks += 1;
-            Chunk::new(*home, senders)
-        };
+        homes.iter().for_each(|home| places[home.rank.index()].chunks += 1);
+        tree::count_awaited(&mut places);
+        let chunk = |(home, &senders): (&Home, &u32)| Chunk::new(*home, senders);
         let (sync_period, windows) = match array.period.moments(&strategy.terms()) {
             Moments::Syncs { period } => (period, None),
             Moments::Windows { fixed_ns } => {
@@ -161,7 +157,6 @@ impl<'r> EventLoop<'r> {
             wires: Wires::new(ranks, links),
             gathered: BTreeMap::new(),
             staying: Groups::of(std::iter::empty()),
-            flushed: 0,
             through: Vec::new(),
             run: ArrayRun {
                 iteration_ends: Vec::new(),
@@ -235,33 +230,14 @@ impl<'r> EventLoop<'r> {
                 self.chunks[to as usize].receive_halo(iteration);
                 self.enqueue_if_ready(to);
             }
-            Packet::Reports { phase, chunks } => self.gather(phase, chunks),
-            Packet::OpenWindow => self.report_window(rank),
-            Packet::WindowReports => self.window_reported(),
-            Packet::Moves { .. } if self.windows.is_some() => self.begin_window_migration(rank),
-            Packet::Moves { any } => self.begin_migration(rank, any),
-            Packet::Marker => {
-                self.places[rank as usize].markers += 1;
-                self.send_outgoing(rank);
-            }
+            Packet::Reports { phase, chunks } => self.come_to_sync(rank, phase, chunks),
+            Packet::Up(what) => self.rises(rank, what),
+            Packet::Down(what) => self.falls(rank, what),
             Packet::Chunk(chunk) => {
                 let migration = &mut self.places[rank as usize].migration;
                 migration.incoming.push(chunk);
                 migration.incoming_left -= 1;
                 self.check_flushed(rank);
-            }
-            Packet::Flushed => {
-                self.flushed += 1;
-                if self.flushed == self.places.len() as u32 {
-                    self.flushed = 0;
-                    self.migrated();
-                    (0..self.places.len() as u32).for_each(|to| self.send(0, to, Packet::Land));
-                }
-            }
-            Packet::Land => {
-                let arrivals = self.places[rank as usize].end_migration();
-                arrivals.into_iter().for_each(|chunk| self.resume(chunk));
-                self.occupy(rank);
             }
         }
     }
@@ -355,18 +331,10 @@ impl EventLoop<'_> {
         let (ranks, chunks) = (self.places.len(), self.chunks.len());
         let reports = self.gathered.entry(phase).or_insert_with(|| Reports::of(ranks, chunks));
         reports.add_chunk(report);
-        let place = &mut self.places[rank as usize];
-        let at = place.syncs.iter().position(|sync| sync.phase == phase).unwrap_or_else(|| {
-            place.syncs.push(OpenSync { phase, chunks: 0 });
-            place.syncs.len() - 1
-        });
-        place.syncs[at].chunks += 1;
-        if place.syncs[at].chunks < place.chunks {
-            return;
+        if self.places[rank as usize].has_come(phase) {
+            reports.add_sample(rank, self.gauges[rank as usize].sample(&mut self.execution, self.now));
         }
-        let OpenSync { chunks, .. } = place.syncs.swap_remove(at);
-        reports.add_sample(rank, self.gauges[rank as usize].sample(&mut self.execution, self.now));
-        self.send(rank, 0, Packet::Reports { phase, chunks });
+        self.come_to_sync(rank, phase, 1);
     }
 
     /// The cost of a chunk since its last report.
@@ -382,27 +350,17 @@ impl EventLoop<'_> {
         ChunkReport { load, declared: false, wish: None, handled: std::mem::take(&mut it.handled) }
     }
 
-    fn gather(&mut self, phase: u64, chunks: u32) {
-        let reports = self.gathered.get_mut(&phase).expect("its chunks have written into it");
-        reports.heard += chunks;
-        if reports.heard == self.array.chunks {
-            let gathered = self.gathered.remove(&phase).expect("it has just been completed");
-            self.decide_sync(gathered);
-        }
-    }
-
-    fn decide_sync(&mut self, gathered: Reports) {
-        let any = self.decide(gathered);
+    /// Decides a sync to which all chunks have come.
+    pub(super) fn decide_sync(&mut self, phase: u64) {
+        let gathered = self.gathered.remove(&phase).expect("its chunks have written into it");
+        let moves = self.decide(gathered);
         if self.stops {
             let stays = self.chunks.iter().map(|it| it.leaves_for.is_none().then_some(it.rank));
             self.staying = Groups::by(self.places.len(), stays);
-            self.places
-                .iter()
-                .flat_map(|place| &place.migration.outgoing)
-                .for_each(|&chunk| self.chunks[chunk as usize].leave());
-            for to in 0..self.places.len() as u32 {
-                self.send(0, to, Packet::Moves { any });
+            if let Some(SyncRun { decision, .. }) = self.run.syncs.last() {
+                decision.moves.iter().for_each(|one| self.chunks[one.chunk.key as usize].leave());
             }
+            self.falls(0, Down::Decision { moves });
         }
     }
 
@@ -427,6 +385,7 @@ impl EventLoop<'_> {
                 self.chunks[one.chunk.key as usize].leaves_for = Some(one.to.0);
                 self.places[one.from.index()].migration.outgoing.push(one.chunk.key as u32);
                 self.places[one.to.index()].migration.incoming_left += 1;
+                self.count_move(one.from.0, one.to.0);
             }
         }
         let any = !decision.moves.is_empty();
@@ -435,15 +394,15 @@ impl EventLoop<'_> {
         any
     }
 
-    fn begin_migration(&mut self, rank: u32, any: bool) {
+    pub(super) fn begin_migration(&mut self, rank: u32, moves: bool) {
         let place = &mut self.places[rank as usize];
         if place.chunks == 0 {
             // The rank had no chunk to report. Its next phase begins now.
             self.gauges[rank as usize].sample(&mut self.execution, self.now);
         }
-        if any {
+        if moves {
             place.begin_migration();
-            self.switch_routes(rank);
+            self.rises(rank, Up::SentCounts);
         }
         for place in self.staying.places(rank) {
             self.resume(self.staying.member(place));
@@ -451,15 +410,8 @@ impl EventLoop<'_> {
         self.occupy(rank);
     }
 
-    /// Continues a migration when no outgoing chunk of the rank runs any more.
-    pub(super) fn switch_routes(&mut self, rank: u32) {
-        let others = (0..self.places.len() as u32).filter(|&to| to != rank);
-        others.for_each(|to| self.send(rank, to, Packet::Marker));
-        self.send_outgoing(rank);
-    }
-
     /// Ends a migration when all chunks of the last decision have arrived.
-    fn migrated(&mut self) {
+    pub(super) fn migrated(&mut self) {
         if let Some(SyncRun { at, .. }) = self.run.syncs.last() {
             self.balancer.moved(self.now - at);
         }
@@ -471,16 +423,17 @@ impl EventLoop<'_> {
         self.enqueue_if_ready(chunk);
     }
 
-    /// Sends outgoing chunks one after another, once no message for them can come any more.
-    fn send_outgoing(&mut self, rank: u32) {
-        let all = self.places.len() as u32 - 1;
-        let place = &mut self.places[rank as usize];
-        let migration = &mut place.migration;
-        let may_send = migration.is_told && place.markers == all && migration.running == 0;
-        if !may_send || std::mem::replace(&mut migration.has_sent, true) {
-            return;
-        }
-        place.markers = 0;
+    /// Lets incoming chunks continue, since all chunks have arrived.
+    pub(super) fn land(&mut self, rank: u32) {
+        let arrivals = self.places[rank as usize].end_migration();
+        arrivals.into_iter().for_each(|chunk| self.resume(chunk));
+        self.occupy(rank);
+    }
+
+    /// Sends outgoing chunks one after another, since all ranks use the new routes.
+    pub(super) fn send_outgoing(&mut self, rank: u32) {
+        let migration = &mut self.places[rank as usize].migration;
+        migration.has_sent = true;
         let mut at = self.now;
         for chunk in std::mem::take(&mut migration.outgoing) {
             at += self.move_cost.cost_ns(1, self.array.state_bytes);
@@ -498,7 +451,7 @@ impl EventLoop<'_> {
     fn check_flushed(&mut self, rank: u32) {
         let migration = &self.places[rank as usize].migration;
         if migration.has_sent && migration.outgoing_left == 0 && migration.incoming_left == 0 {
-            self.send(rank, 0, Packet::Flushed);
+            self.rises(rank, Up::Flushed);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Home;
+use super::tree::Heard;
 
 pub(super) struct Chunk {
     /// The iteration that it executes next.
@@ -85,18 +86,20 @@ pub(super) struct RankState {
     pub(super) ready: VecDeque<u32>,
     /// Number of chunks of the rank, including incoming ones.
     pub(super) chunks: u32,
-    /// The syncs to which some chunks of the rank have come.
-    pub(super) syncs: Vec<OpenSync>,
-    /// Number of ranks whose marker has come.
-    pub(super) markers: u32,
+    /// Number of chunks of the rank and the ranks below it.
+    pub(super) awaited: u32,
+    /// The syncs to which some of these chunks have come.
+    syncs: Vec<OpenSync>,
+    pub(super) heard: Heard,
     pub(super) migration: Migration,
 }
 
 /// A sync to which some chunks have come.
-pub(super) struct OpenSync {
-    pub(super) phase: u64,
-    /// Number of chunks that have come.
-    pub(super) chunks: u32,
+struct OpenSync {
+    phase: u64,
+    /// Number of chunks of the rank that have come, and of the rank and those below it.
+    own: u32,
+    all: u32,
 }
 
 /// The migration of a rank. Rank 0 writes the moves when it decides; the rank reads them when it is told.
@@ -114,6 +117,27 @@ pub(super) struct Migration {
 }
 
 impl RankState {
+    fn sync(&mut self, phase: u64) -> usize {
+        self.syncs.iter().position(|sync| sync.phase == phase).unwrap_or_else(|| {
+            self.syncs.push(OpenSync { phase, own: 0, all: 0 });
+            self.syncs.len() - 1
+        })
+    }
+
+    /// Notes that a chunk of the rank has come to a sync. Returns true if all chunks of the rank have.
+    pub(super) fn has_come(&mut self, phase: u64) -> bool {
+        let sync = self.sync(phase);
+        self.syncs[sync].own += 1;
+        self.syncs[sync].own == self.chunks
+    }
+
+    /// Notes that chunks of the rank or the ranks below it have come to a sync. Returns how many once all have.
+    pub(super) fn come_to_sync(&mut self, phase: u64, chunks: u32) -> Option<u32> {
+        let sync = self.sync(phase);
+        self.syncs[sync].all += chunks;
+        (self.syncs[sync].all == self.awaited).then(|| self.syncs.swap_remove(sync).all)
+    }
+
     /// Notes that the rank is told of the moves.
     pub(super) fn begin_migration(&mut self) {
         let migration = &mut self.migration;

@@ -1,8 +1,9 @@
 //! Balances chunks in windows, while they run: rank 0 opens windows, ranks report, and chunks move.
 
-use super::event::{Event, Packet};
+use super::event::Event;
 use super::groups::Groups;
 use super::history::{EventLoop, Reports};
+use super::tree::{Down, Up};
 use crate::execution::WorkerTime;
 use lb_strategies::arrays::balancer::UndecidedWindows;
 use lb_strategies::arrays::window_policy::{Look, Signal, WindowPolicy};
@@ -21,8 +22,6 @@ pub(super) struct Windows {
     /// By rank, the chunks that it reports on.
     residents: Groups,
     reports: Reports,
-    /// Number of ranks that have not reported.
-    missing: usize,
     pub(super) undecided: UndecidedWindows,
 }
 
@@ -36,7 +35,6 @@ impl Windows {
             spent: vec![WorkerTime::default(); workers],
             residents: Groups::of(std::iter::empty()),
             reports: Reports::of(0, 0),
-            missing: 0,
             undecided: UndecidedWindows::default(),
         }
     }
@@ -82,9 +80,8 @@ impl EventLoop<'_> {
         let residents = Groups::by(ranks, self.chunks.iter().map(|chunk| Some(chunk.rank)));
         let Some(windows) = &mut self.windows else { return };
         (windows.open, windows.opened, windows.spent) = (look, self.now, spent);
-        (windows.residents, windows.missing) = (residents, ranks);
-        windows.reports = Reports::of(ranks, self.chunks.len());
-        (0..ranks as u32).for_each(|to| self.send(0, to, Packet::OpenWindow));
+        (windows.residents, windows.reports) = (residents, Reports::of(ranks, self.chunks.len()));
+        self.falls(0, Down::OpenWindow);
     }
 
     /// Handles the request to report on a window.
@@ -96,16 +93,12 @@ impl EventLoop<'_> {
         let sample = self.gauges[rank as usize].sample(&mut self.execution, self.now);
         windows.reports.add_sample(rank, sample);
         self.windows = Some(windows);
-        self.send(rank, 0, Packet::WindowReports);
+        self.rises(rank, Up::WindowReports);
     }
 
-    /// Handles the report of a rank on a window.
-    pub(super) fn window_reported(&mut self) {
+    /// Ends a window on which all ranks have reported.
+    pub(super) fn decide_window(&mut self) {
         let Some(windows) = &mut self.windows else { return };
-        windows.missing -= 1;
-        if windows.missing > 0 {
-            return;
-        }
         let reports = std::mem::replace(&mut windows.reports, Reports::of(0, 0));
         let look = std::mem::replace(&mut windows.open, Look::Wait);
         if look != Look::Decide {
@@ -118,12 +111,12 @@ impl EventLoop<'_> {
             }
             return;
         }
-        let any = self.decide(reports);
-        if !any || !self.stops {
+        let moves = self.decide(reports);
+        if !moves || !self.stops {
             return self.balanced(None);
         }
         self.windows.iter_mut().for_each(|windows| windows.migrates = true);
-        (0..self.places.len() as u32).for_each(|to| self.send(0, to, Packet::Moves { any }));
+        self.falls(0, Down::Decision { moves });
     }
 
     /// Notes that a balance in a window has ended. Its moves, if any, were expected to take this long, ns.
@@ -156,7 +149,7 @@ impl EventLoop<'_> {
         let runs = |number: &&u32| self.chunks[**number as usize].leaves_for.is_some();
         place.migration.running = place.migration.outgoing.iter().filter(runs).count() as u32;
         if place.migration.running == 0 {
-            self.switch_routes(rank);
+            self.rises(rank, Up::SentCounts);
         }
     }
 
@@ -168,7 +161,7 @@ impl EventLoop<'_> {
         let migration = &mut self.places[rank as usize].migration;
         migration.running -= 1;
         if migration.running == 0 {
-            self.switch_routes(rank);
+            self.rises(rank, Up::SentCounts);
         }
     }
 }
