@@ -39,6 +39,7 @@ use std::sync::Arc;
 
 use self::groups::Groups;
 use self::history::EventLoop;
+use crate::overheads::Overheads;
 use lb_strategies::Rank;
 use lb_strategies::arrays::accept::MoveCost;
 use lb_strategies::arrays::balancer::{Decision, MOVE_COST, PhaseReport};
@@ -125,8 +126,10 @@ pub struct RunArray<'r> {
     /// Where each chunk begins.
     homes: Vec<Home>,
     move_cost: MoveCost,
+    overheads: Overheads,
     end: Nanos,
     keeps_reports: bool,
+    progress: Box<dyn FnMut(u64) + 'r>,
     watch: Box<dyn FnMut(Executed) + 'r>,
 }
 
@@ -160,8 +163,10 @@ impl<'r> RunArray<'r> {
             sends_to: Groups::by(chunks, std::iter::empty()),
             homes: (0..chunks).map(home).collect(),
             move_cost: MOVE_COST,
+            overheads: Overheads::default(),
             end: Nanos::MAX,
             keeps_reports: false,
+            progress: Box::new(|_| ()),
             watch: Box::new(|_| ()),
         }
     }
@@ -214,6 +219,20 @@ impl<'r> RunArray<'r> {
         self
     }
 
+    /// Sets the costs of messages and decisions, and the errors of measurements.
+    #[must_use]
+    pub fn overheads(mut self, overheads: &Overheads) -> Self {
+        self.overheads = overheads.clone();
+        self
+    }
+
+    /// Calls `progress` now and then, with the number of iterations that all chunks together have executed.
+    #[must_use]
+    pub fn progress(mut self, progress: impl FnMut(u64) + 'r) -> Self {
+        self.progress = Box::new(progress);
+        self
+    }
+
     /// Stops at `at`, even if the array is not finished.
     #[must_use]
     pub fn until(mut self, at: Nanos) -> Self {
@@ -245,6 +264,8 @@ pub struct ArrayRun {
     pub busy: Vec<Nanos>,
     /// Iterations executed, added up over all chunks.
     pub executed: u64,
+    /// Number of events that were simulated.
+    pub events: u64,
     /// Number of messages between ranks: of chunks, of syncs, and chunks that move.
     pub messages: u64,
     /// Digest of all events in order: two runs with the same digest had the same history.

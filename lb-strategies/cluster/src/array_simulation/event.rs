@@ -26,6 +26,10 @@ pub(super) enum Event {
         to: u32,
         packet: Packet,
     },
+    /// Rank 0 has decided.
+    Decided {
+        moves: u32,
+    },
     /// A chunk is packed and leaves.
     Departs {
         chunk: u32,
@@ -55,12 +59,34 @@ pub(super) enum Packet {
     Chunk(u32),
 }
 
+/// About the size of the report of a chunk, of a move in a decision, and of any other packet of the runtime.
+const REPORT_BYTES: u64 = 32;
+const MOVE_BYTES: u64 = 16;
+const PACKET_BYTES: u64 = 64;
+
+impl Packet {
+    /// Size of a packet. `chunk_bytes` has the sizes of a message and of the state of a chunk, and `awaited` the number of
+    /// chunks of the sender and the ranks below it.
+    pub(super) fn bytes(self, [message, state]: [u64; 2], awaited: u32) -> u64 {
+        match self {
+            Packet::Halo { .. } => message,
+            Packet::Chunk(_) => state,
+            Packet::Reports { .. } | Packet::Up(Up::WindowReports) => {
+                PACKET_BYTES + REPORT_BYTES * u64::from(awaited)
+            }
+            Packet::Down(Down::Decision { moves }) => PACKET_BYTES + MOVE_BYTES * u64::from(moves),
+            Packet::Up(_) | Packet::Down(_) => PACKET_BYTES,
+        }
+    }
+}
+
 /// The digest `before`, extended by one event.
 pub(super) fn digest(before: u64, now: Nanos, event: &Event) -> u64 {
     let kind = match event {
         Event::WorkerEvent(WorkerEvent { worker, version }) => 1 + 8 * (*worker as u64) + (version << 32),
         Event::IterationDone { worker } => 5 + 8 * (*worker as u64),
         Event::Look => 6,
+        Event::Decided { moves } => 7 + 8 * u64::from(*moves),
         Event::Delivered { from, to, .. } => 2 + 8 * u64::from(*from) + (u64::from(*to) << 32),
         Event::Served { from, to, .. } => 3 + 8 * u64::from(*from) + (u64::from(*to) << 32),
         Event::Departs { chunk, from } => 4 + 8 * u64::from(*chunk) + (u64::from(*from) << 32),

@@ -1,27 +1,32 @@
 //! Runs the event loop of a simulated array: chunks execute and send, and ranks go through syncs and windows.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::event::{Event, Packet, digest};
 use super::groups::Groups;
 use super::placement::{Chunk, RankState};
-use super::report::Gauges;
+use super::report::{Errors, Gauges};
 use super::tree::{self, Down, Up};
 use super::windows::Windows;
 use super::wires::Wires;
 use super::{Array, ArrayRun, Executed, Home, RunArray, SyncRun};
 use crate::execution::Execution;
+use crate::overheads::{DecisionCost, Overheads};
 use lb_strategies::Rank;
 use lb_strategies::arrays::accept::MoveCost;
 use lb_strategies::arrays::balancer::{
-    Balancer, ChunkReport, PhaseReport, RankPlace, RankReport, RankSample,
+    Balancer, ChunkReport, Decision, PhaseReport, RankPlace, RankReport, RankSample,
 };
 use lb_strategies::arrays::period::Moments;
-use lb_strategies::arrays::snapshot::{ArrayId, ChunkId, ChunkLoad};
+use lb_strategies::arrays::snapshot::{ArrayId, ChunkId, ChunkLoad, Snapshot};
 use lb_strategies::arrays::window_policy::WindowPolicy;
-use lb_strategies::pools::machine::Nanos;
+use lb_strategies::pools::machine::{Nanos, SECOND};
 use lb_strategies::virtual_time::events::Events;
+
+/// Number of executed iterations from one report of progress to the next.
+const TOLD: u64 = 1 << 16;
 
 /// The execution of a chunk by a worker.
 pub(super) struct Running {
@@ -74,6 +79,9 @@ pub(super) struct EventLoop<'r> {
     work: Box<dyn Fn(u32, u64) -> f64 + 'r>,
     sends_to: Groups,
     move_cost: MoveCost,
+    overheads: Overheads,
+    pub(super) errors: Errors,
+    progress: Box<dyn FnMut(u64) + 'r>,
     watch: Box<dyn FnMut(Executed) + 'r>,
     pub(super) now: Nanos,
     end: Nanos,
@@ -108,8 +116,10 @@ impl<'r> EventLoop<'r> {
             sends_to,
             homes,
             move_cost,
+            overheads,
             end,
             keeps_reports,
+            progress,
             watch,
         } = plan;
         let ranks = array.workers.len();
@@ -145,6 +155,10 @@ impl<'r> EventLoop<'r> {
             work,
             sends_to,
             move_cost,
+            errors: Errors::of(overheads.noise),
+            wires: Wires::new(ranks, links, overheads.bandwidths),
+            overheads,
+            progress,
             watch,
             now: 0,
             end,
@@ -154,7 +168,6 @@ impl<'r> EventLoop<'r> {
             firsts,
             places,
             gauges,
-            wires: Wires::new(ranks, links),
             gathered: BTreeMap::new(),
             staying: Groups::of(std::iter::empty()),
             through: Vec::new(),
@@ -163,6 +176,7 @@ impl<'r> EventLoop<'r> {
                 syncs: Vec::new(),
                 busy: Vec::new(),
                 executed: 0,
+                events: 0,
                 messages: 0,
                 digest: 0,
             },
@@ -195,6 +209,7 @@ impl<'r> EventLoop<'r> {
 
     fn handle_event(&mut self, event: Event) {
         self.run.digest = digest(self.run.digest, self.now, &event);
+        self.run.events += 1;
         match event {
             Event::WorkerEvent(look) => {
                 if self.execution.advance_to(look, self.now, &mut self.events) {
@@ -207,11 +222,15 @@ impl<'r> EventLoop<'r> {
                 self.events.at(served, Event::Served { from, to, packet });
             }
             Event::Served { from: _, to, packet } => {
+                if let (Packet::Halo { to, .. }, 1..) = (packet, self.overheads.message_cpu) {
+                    self.chunks[to as usize].crossed += 1;
+                }
                 self.receive(to, packet);
                 self.occupy(to);
             }
             Event::Departs { chunk, from } => self.leave(chunk, from),
             Event::Look => self.look(),
+            Event::Decided { moves } => self.decided(moves),
         }
     }
 
@@ -220,7 +239,9 @@ impl<'r> EventLoop<'r> {
             return self.receive(to, packet);
         }
         self.run.messages += 1;
-        let arrival = self.wires.arrival(from, to, self.now);
+        let sizes = [self.overheads.bandwidths.message_bytes, self.array.state_bytes];
+        let bytes = packet.bytes(sizes, self.places[from as usize].awaited);
+        let arrival = self.wires.arrival(from, to, bytes, self.now);
         self.events.in_turn(arrival, Event::Delivered { from, to, packet });
     }
 
@@ -266,10 +287,24 @@ impl EventLoop<'_> {
     fn begin(&mut self, worker: usize, chunk: u32) {
         let (begun, cpu_ns) = (self.now, self.execution.spent(worker).cpu_ns);
         self.running[worker] = Some(Running { chunk, begun, cpu_ns });
-        let work = (self.work)(chunk, self.chunks[chunk as usize].next);
+        let mut work = (self.work)(chunk, self.chunks[chunk as usize].next);
+        if self.overheads.message_cpu > 0 {
+            work += self.work_of_messages(worker, chunk);
+        }
         if self.execution.begin(worker, work, self.now, &mut self.events) {
             self.events.at(self.now, Event::IterationDone { worker });
         }
+    }
+
+    /// The work to receive and send the messages of an iteration that cross ranks.
+    fn work_of_messages(&mut self, worker: usize, chunk: u32) -> f64 {
+        let it = &self.chunks[chunk as usize];
+        let has_next = it.next + 1 < self.array.iterations;
+        let receivers = self.sends_to.places(chunk).map(|place| self.sends_to.member(place));
+        let sent = receivers.filter(|&to| has_next && self.chunks[to as usize].rank != it.rank).count();
+        let received = std::mem::take(&mut self.chunks[chunk as usize].crossed);
+        let cpu_ns = (u64::from(received) + sent as u64) * self.overheads.message_cpu;
+        cpu_ns as f64 / SECOND as f64 * self.execution.clock(worker, self.now)
     }
 
     fn finish_iteration(&mut self, worker: usize) {
@@ -280,6 +315,9 @@ impl EventLoop<'_> {
         it.has_executed();
         it.cpu_ns += self.execution.spent(worker).cpu_ns - cpu_ns;
         self.run.executed += 1;
+        if self.run.executed.is_multiple_of(TOLD) {
+            (self.progress)(self.run.executed);
+        }
         (self.watch)(Executed { chunk, iteration, worker: name, begun, end: self.now });
         self.count(iteration);
         if iteration + 1 < self.array.iterations {
@@ -332,7 +370,10 @@ impl EventLoop<'_> {
         let reports = self.gathered.entry(phase).or_insert_with(|| Reports::of(ranks, chunks));
         reports.add_chunk(report);
         if self.places[rank as usize].has_come(phase) {
-            reports.add_sample(rank, self.gauges[rank as usize].sample(&mut self.execution, self.now));
+            reports.add_sample(
+                rank,
+                self.gauges[rank as usize].sample(&mut self.execution, &mut self.errors, self.now),
+            );
         }
         self.come_to_sync(rank, phase, 1);
     }
@@ -343,7 +384,7 @@ impl EventLoop<'_> {
         let load = ChunkLoad {
             id: ChunkId { array: ArrayId(0), key: u64::from(chunk) },
             rank: Rank(it.rank),
-            ticks: std::mem::take(&mut it.cpu_ns) as u64,
+            ticks: (std::mem::take(&mut it.cpu_ns) * self.errors.factor()) as u64,
             bytes: self.array.state_bytes,
             migratable: it.migratable,
         };
@@ -353,33 +394,37 @@ impl EventLoop<'_> {
     /// Decides a sync to which all chunks have come.
     pub(super) fn decide_sync(&mut self, phase: u64) {
         let gathered = self.gathered.remove(&phase).expect("its chunks have written into it");
-        let moves = self.decide(gathered);
-        if self.stops {
-            let stays = self.chunks.iter().map(|it| it.leaves_for.is_none().then_some(it.rank));
-            self.staying = Groups::by(self.places.len(), stays);
-            if let Some(SyncRun { decision, .. }) = self.run.syncs.last() {
-                decision.moves.iter().for_each(|one| self.chunks[one.chunk.key as usize].leave());
-            }
-            self.falls(0, Down::Decision { moves });
-        }
+        self.decide(gathered);
     }
 
     pub(super) fn phase_report(&self, gathered: Reports) -> PhaseReport {
         let samples = gathered.samples.into_iter().zip(&self.array.workers);
-        let ranks = samples
-            .zip(0..)
-            .map(|((sample, &workers), host)| RankReport { place: RankPlace { host, workers }, sample });
+        let ranks = samples.zip(0..).map(|((sample, &workers), rank)| {
+            let host = self.overheads.bandwidths.host(rank);
+            RankReport { place: RankPlace { host, workers }, sample }
+        });
         let (ranks, chunks) = (ranks.collect(), gathered.chunks);
         PhaseReport { ranks, chunks, window: self.windows.is_some(), ..PhaseReport::default() }
     }
 
-    /// Decides. If the moves are carried out, writes them where ranks and chunks find them. Returns true if there are any.
-    pub(super) fn decide(&mut self, gathered: Reports) -> bool {
+    /// Decides. If the moves are carried out, writes them where ranks and chunks find them.
+    pub(super) fn decide(&mut self, gathered: Reports) {
         let mut report = self.phase_report(gathered);
         if let Some(windows) = &mut self.windows {
             report = windows.undecided.decide(report);
         }
-        let decision = self.balancer.decide(&report);
+        let decision = match &self.overheads.decision {
+            DecisionCost::PerChunk(ns) => self.balancer.decide_in(&report, ns * u64::from(self.array.chunks)),
+            DecisionCost::Measured(clock) => {
+                let strategy = Arc::clone(self.balancer.strategy());
+                let ask = |expected: &Snapshot| {
+                    let begin = clock();
+                    Ok::<_, Infallible>((strategy.assign(expected), clock().saturating_sub(begin)))
+                };
+                let Ok(decision) = self.balancer.decide_by(&report, ask);
+                decision
+            }
+        };
         if self.stops {
             for one in &decision.moves {
                 self.chunks[one.chunk.key as usize].leaves_for = Some(one.to.0);
@@ -388,17 +433,35 @@ impl EventLoop<'_> {
                 self.count_move(one.from.0, one.to.0);
             }
         }
-        let any = !decision.moves.is_empty();
+        let moves = decision.moves.len() as u32;
+        let at = self.now + decision.took_ns.unwrap_or(0);
         let report = self.keeps_reports.then_some(report);
-        self.run.syncs.push(SyncRun { at: self.now, report, decision });
-        any
+        self.run.syncs.push(SyncRun { at, report, decision });
+        if at > self.now { self.events.at(at, Event::Decided { moves }) } else { self.decided(moves) }
+    }
+
+    /// Announces the last decision.
+    fn decided(&mut self, moves: u32) {
+        match &self.windows {
+            Some(_) if moves == 0 || !self.stops => self.balanced(None),
+            None if !self.stops => {}
+            Some(_) => self.falls(0, Down::Decision { moves }),
+            None => {
+                let stays = self.chunks.iter().map(|it| it.leaves_for.is_none().then_some(it.rank));
+                self.staying = Groups::by(self.places.len(), stays);
+                if let Some(SyncRun { decision, .. }) = self.run.syncs.last() {
+                    decision.moves.iter().for_each(|one| self.chunks[one.chunk.key as usize].leave());
+                }
+                self.falls(0, Down::Decision { moves });
+            }
+        }
     }
 
     pub(super) fn begin_migration(&mut self, rank: u32, moves: bool) {
         let place = &mut self.places[rank as usize];
         if place.chunks == 0 {
             // The rank had no chunk to report. Its next phase begins now.
-            self.gauges[rank as usize].sample(&mut self.execution, self.now);
+            self.gauges[rank as usize].sample(&mut self.execution, &mut self.errors, self.now);
         }
         if moves {
             place.begin_migration();
@@ -415,7 +478,8 @@ impl EventLoop<'_> {
         if let Some(SyncRun { at, .. }) = self.run.syncs.last() {
             self.balancer.moved(self.now - at);
         }
-        self.balanced(self.run.syncs.last().map(|sync| sync.decision.move_ns));
+        let took_ns = |Decision { move_ns, took_ns, .. }: &Decision| move_ns + took_ns.unwrap_or(0);
+        self.balanced(self.run.syncs.last().map(|sync| took_ns(&sync.decision)));
     }
 
     fn resume(&mut self, chunk: u32) {

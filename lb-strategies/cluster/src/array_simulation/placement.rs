@@ -22,6 +22,8 @@ pub(super) struct Chunk {
     pub(super) taken: bool,
     /// True if the chunk waits for the end of a sync.
     pub(super) waits: bool,
+    /// Number of messages of other ranks since it began its last iteration; not counted where they cost nothing.
+    pub(super) crossed: u32,
     /// CPU time and iterations since they were last reported.
     pub(super) cpu_ns: f64,
     pub(super) handled: u32,
@@ -41,6 +43,7 @@ impl Chunk {
             migratable: home.migratable,
             taken: false,
             waits: false,
+            crossed: 0,
             cpu_ns: 0.0,
             handled: 0,
             leaves_for: None,

@@ -28,9 +28,9 @@ pub(super) enum Up {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Down {
     OpenWindow,
-    /// Rank 0 has decided, and may have moved chunks.
+    /// Rank 0 has decided, with this number of moves.
     Decision {
-        moves: bool,
+        moves: u32,
     },
     ExpectedCounts,
     CompleteMigration,
@@ -86,7 +86,7 @@ impl EventLoop<'_> {
         match what {
             Down::OpenWindow => self.report_window(rank),
             Down::Decision { .. } if self.windows.is_some() => self.begin_window_migration(rank),
-            Down::Decision { moves } => self.begin_migration(rank, moves),
+            Down::Decision { moves } => self.begin_migration(rank, moves > 0),
             Down::ExpectedCounts => self.send_outgoing(rank),
             Down::CompleteMigration => self.land(rank),
         }

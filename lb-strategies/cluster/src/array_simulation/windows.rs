@@ -90,7 +90,7 @@ impl EventLoop<'_> {
         for place in windows.residents.places(rank) {
             windows.reports.add_chunk(self.take_report(windows.residents.member(place)));
         }
-        let sample = self.gauges[rank as usize].sample(&mut self.execution, self.now);
+        let sample = self.gauges[rank as usize].sample(&mut self.execution, &mut self.errors, self.now);
         windows.reports.add_sample(rank, sample);
         self.windows = Some(windows);
         self.rises(rank, Up::WindowReports);
@@ -111,12 +111,8 @@ impl EventLoop<'_> {
             }
             return;
         }
-        let moves = self.decide(reports);
-        if !moves || !self.stops {
-            return self.balanced(None);
-        }
         self.windows.iter_mut().for_each(|windows| windows.migrates = true);
-        self.falls(0, Down::Decision { moves });
+        self.decide(reports);
     }
 
     /// Notes that a balance in a window has ended. Its moves, if any, were expected to take this long, ns.
