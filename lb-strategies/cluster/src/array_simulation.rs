@@ -5,21 +5,24 @@
 //!   each chunk that sends to it ([`RunArray::exchange`]; by default none). There is no barrier: chunks run ahead as
 //!   far as their neighbours allow. The workers of a rank take ready chunks in the order in which these became ready.
 //! - With a [period](Array::period) of iterations there are syncs, as in the runtime. Chunks wait, unless the strategy
-//!   never moves anything. A rank reports to rank 0 when all its chunks have come. The
-//!   [balancer](lb_strategies::balancer::Balancer) decides, and rank 0 sends the moves to all ranks. Chunks that stay
-//!   continue at once. Outgoing chunks leave one after another when a marker of every rank has come. When all have
-//!   arrived, rank 0 lets incoming chunks continue. All these messages go over [`Links`].
+//!   never moves anything. A rank reports when all its chunks and those of the ranks below it have come. The
+//!   [balancer](lb_strategies::balancer::Balancer) decides on rank 0. Chunks that stay continue as soon as their rank
+//!   knows the decision. Outgoing chunks leave one after another when all ranks use the new routes. When all have
+//!   arrived, incoming chunks continue. All these packets go over [`Links`], along the tree of ranks (`tree.rs`), eight
+//!   children per rank. So events and memory are linear in ranks.
 //! - With any other period, chunks are balanced in windows. Rank 0 reads how busy ranks are, and opens a window by the
 //!   [policy](lb_strategies::window_policy) of production. Each rank reports at once. Only chunks that move wait. They
 //!   leave after their current iteration.
-//! - Reports have the measurements of a real rank, without noise. These are the CPU time of its chunks and workers, the
-//!   time that they waited for a vCPU, and the median clock of its last five bursts.
+//! - Reports have the measurements of a real rank: the CPU time of its chunks and workers, the time that they waited for
+//!   a vCPU, and the median clock of its last five bursts. They have the errors of [`Overheads::noise`].
+//! - [`Overheads`] also has the bandwidth between and within hosts, the CPU time of messages between chunks, and the time
+//!   of a decision. By default all of these cost nothing. [`Sliced`](super::Sliced) vCPUs run a worker and its
+//!   neighbours in turn.
 //!
 //! # What is not modelled
-//! - Rank 0 reads at once how busy ranks are. Ranks report directly to rank 0, and send their markers directly to each
-//!   other. In the runtime, these messages go through a tree of ranks.
-//! - A vCPU is shared continuously, not by slices of milliseconds.
-//! - Messages and decisions take no CPU time of workers.
+//! - Rank 0 reads at once how busy ranks are. In the runtime, this too goes through the tree.
+//! - An outgoing chunk does not wait for messages under the old routes that are slower than two packets of the tree.
+//! - Packets of syncs and windows, and decisions, take no CPU time of workers. Caches are not modelled.
 //! - The background load is the time waited. Neighbours are other guests: while a worker is idle, they are not
 //!   measured.
 //!

@@ -88,7 +88,7 @@ mod tests {
             let vcpus = Shared::new(Box::new(Traces::constant(|_| 100.0)), parts);
             let mut vcpus = Sliced::new(Box::new(vcpus), slice);
             let worker = Worker { rank: Rank(1), number: 0 };
-            let (mut now, mut work, mut changes) = (0, 0.0, 0);
+            let (mut now, mut work, mut changes) = (0, 0.0, 0_i32);
             while now < 2 * SECOND {
                 let (speed, until) = vcpus.speed(worker, now);
                 assert!((vcpus.clock(worker, now) - 100.0).abs() < 1e-9, "also while it waits");
@@ -97,7 +97,7 @@ mod tests {
                 (now, changes) = (until, changes + 1);
             }
             assert!((work - 200.0 * share).abs() < 1.0, "{work} with {share}");
-            assert!((changes - 2 * turns as i32).abs() <= 2, "{changes} turns with {share}");
+            assert!((changes - 2 * turns).abs() <= 2, "{changes} turns with {share}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Computes when messages between ranks arrive, in order per pair of ranks.
 
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
 
 use crate::overheads::Bandwidths;
 use lb_strategies::Rank;
@@ -11,7 +11,7 @@ use lb_strategies::virtual_time::links::Links;
 pub(super) struct Wires<'r> {
     links: Box<dyn Links + 'r>,
     /// By sender and receiver, the last arrival; empty for links that keep the order.
-    last: BTreeMap<(u32, u32), Nanos>,
+    last: FxHashMap<(u32, u32), Nanos>,
     /// Number of entries of `last` at which those of the past are removed.
     last_most: usize,
     bandwidths: Bandwidths,
@@ -25,7 +25,7 @@ impl<'r> Wires<'r> {
     pub(super) fn new(ranks: usize, links: Box<dyn Links + 'r>, bandwidths: Bandwidths) -> Self {
         let rates = [bandwidths.between_hosts, bandwidths.within_host];
         let sending = rates.map(|rate| if rate.is_finite() { vec![0; ranks] } else { Vec::new() });
-        Self { links, last: BTreeMap::new(), last_most: 1024, bandwidths, sending, free: vec![0; ranks] }
+        Self { links, last: FxHashMap::default(), last_most: 1024, bandwidths, sending, free: vec![0; ranks] }
     }
 
     /// The arrival of a message of this size that is sent now.
