@@ -6,6 +6,7 @@
 //! | `pool`, `array`, `steps` | options and runs of pools, of arrays, and of programs in supersteps |
 //! | `cluster`, `neighbour`, `host_trace`, `values` | build a cluster from options and from traces of measured hosts |
 //! | `pool_described` | builds a pool from options |
+//! | `overheads` | costs of messages and decisions, and errors of measurements |
 //! | `chunk_cost` | costs of chunks: from a named shape, or from recorded loads |
 //! | `compare` | runs scenarios under policies in parallel |
 //! | `pool_metrics`, `array_metrics`, `step_metrics` | compute the figures of one run |
@@ -25,6 +26,7 @@ mod grid_figures;
 mod host_trace;
 mod jacobi_figures;
 mod neighbour;
+mod overheads;
 mod periods;
 mod pool;
 mod pool_described;

@@ -240,7 +240,11 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
             "--iterations 1e15: 1e15 iterations of different costs to simulate, expected 1e9 at most",
         ),
         (&["--compare", "static,,"], "--compare \"static,,\": the strategy after static has no name"),
-        (&["--ranks", "0"], "expected a whole number from 1 to 1024"),
+        (&["--ranks", "0"], "expected a whole number from 1 to 1000000"),
+        (
+            &["--ranks", "1025"],
+            "--ranks 1025: each rank has a connection to each other here, expected 1024 at most",
+        ),
         (&["--iterations", "1.5"], "expected a whole number from 0 to 1000000000000000"),
         (&["--speed", "-1"], "expected a number per second, from 1e-6"),
         (&["--speed", "0"], "expected a number per second, from 1e-6"),
@@ -383,12 +387,53 @@ fn bad_options_of_an_array_are_one_line() {
         ),
         (&["--period", "1,x"], "'x' for '--period"),
         (&["--cost", "drift:0"], "expected drift:ITERATIONS with a whole number from 1"),
-        (&["--chunks", "0"], "expected a whole number from 1 to 1000000"),
+        (&["--chunks", "0"], "expected a whole number from 1 to 50000000"),
+        (&["--ranks", "1e6"], "128000000 chunks, 16 for each worker, expected --chunks 50000000 at most"),
+        (&["--ranks", "1e6", "--workers", "20"], "--workers 20: 20000000 workers on 1000000 ranks, expected"),
+        (
+            &["--ranks", "1e6", "--workers", "1", "--chunks", "1", "--period", "1"],
+            "--period 1: figures of each rank are kept at each sync, 5e8, expected 1e8 at most",
+        ),
+        (&["--link-bandwidth", "0"], "expected a number per second, from 1e-6"),
+        (&["--host-bandwidth", "x"], "expected a number per second, from 1e-6"),
+        (&["--ranks-per-host", "0"], "expected a whole number from 1 to 1000000"),
+        (&["--message-bytes", "-1"], "expected a whole number from 0 to 1000000000000"),
+        (&["--message-cpu", "5"], "expected a time with its unit, as in 0.1ms"),
+        (&["--decision-cost", "much"], "expected measured, or a time up to 1s for each chunk, as in 50ns"),
+        (&["--time-slice", "4"], "expected a time with its unit, as in 0.1ms"),
+        (&["--noise", "5%"], "expected a number from 0 to 1, as in 0.05"),
         (&["--iterations", "1e9"], "iterations of chunks to simulate, expected 1e9 at most"),
         (&["--speeds", "0,0,0,0"], "all speeds stay 0 from some time on"),
     ] {
         refused(array(arguments), expected);
     }
+}
+
+#[test]
+fn many_ranks_and_all_overheads_can_be_simulated() {
+    let text =
+        array(&["--ranks", "10000", "--workers", "1", "--chunks", "20000", "--iterations", "4"]).unwrap();
+    assert!(text.starts_with("described: 10000 x 1 workers, 20000 chunks, 4 iterations"), "{text}");
+    let makespan = |more: &[&str]| -> f64 {
+        let cluster = ["--neighbour", "1", "--compare", "refine", "--csv"];
+        let csv = Scratch::new("overheads.csv");
+        array(&[&TWO_RANKS[..], &cluster, &[csv.text()], more].concat()).unwrap();
+        csv.read().lines().nth(1).unwrap().split(',').nth(6).unwrap().parse().unwrap()
+    };
+    let free = makespan(&[]);
+    for more in [
+        &["--link-bandwidth", "1e7"][..],
+        &["--host-bandwidth", "1e7", "--ranks-per-host", "2"],
+        &["--link-bandwidth", "1e9", "--message-bytes", "1e6"],
+        &["--message-cpu", "100us"],
+        &["--decision-cost", "1ms"],
+    ] {
+        assert!(makespan(more) > free + 0.01, "{more:?}");
+    }
+    assert!((makespan(&["--time-slice", "4ms"]) / free - 1.0).abs() < 0.2, "the shares are the same");
+    let noisy = |seed| makespan(&["--noise", "0.2", "--seed", seed]);
+    assert!(noisy("1").to_bits() == noisy("1").to_bits() && noisy("1").to_bits() != noisy("2").to_bits());
+    assert!(makespan(&["--decision-cost", "measured"]) > 0.0);
 }
 
 /// A folder with these files.
