@@ -16,10 +16,9 @@
 //! hierarchical load balancing for large supercomputers", 2011).
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
 
 use super::refine::Refine;
-use crate::arrays::finish_first::{FinishFirst, by_falling_load};
+use crate::arrays::groups::{Exchange, Groups, Hierarchy};
 use crate::arrays::loads::Loads;
 use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::arrays::strategy::{Background, Strategy, Terms};
@@ -67,11 +66,6 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
     },
 };
 
-/// Ranks of a group where hosts do not tell.
-const GROUP: u64 = 64;
-/// The part above the fair time up to which groups are filled.
-const SETTLE: f64 = 0.005;
-
 /// Refinement on two levels.
 ///
 /// ```
@@ -118,7 +112,7 @@ impl Strategy for Hierarchical {
     }
 
     fn assign(&self, snapshot: &Snapshot) -> Assignment {
-        let groups = Groups::new(snapshot, self.group);
+        let groups = Groups::new(snapshot.ranks.iter().map(|rank| rank.host), self.group);
         let mut assignment = Assignment::current(snapshot);
         let mut loads = Loads::placed(snapshot, &assignment, self.background);
         groups.take_in_stranded(snapshot, &mut loads, &mut assignment);
@@ -130,7 +124,9 @@ impl Strategy for Hierarchical {
     }
 
     fn terms(&self) -> Terms {
-        Terms { background: self.background, scatters: true, ..Terms::default() }
+        let hierarchy =
+            Hierarchy { group: self.group, between: self.between, every: self.every, offers: self.offers };
+        Terms { background: self.background, hierarchy: Some(hierarchy), ..Terms::default() }
     }
 }
 
@@ -143,47 +139,14 @@ impl Hierarchical {
         loads: &mut Loads,
         assignment: &mut Assignment,
     ) {
-        let mut sums = groups.sums(loads);
-        let (ticks, capacity) =
-            sums.iter().fold((0, 0.0), |(ticks, capacity), sum| (ticks + sum.ticks, capacity + sum.capacity));
-        if capacity <= 0.0 {
-            return;
-        }
-        let fair_ns = ticks as f64 / capacity;
-        let latest = sums.iter().map(GroupSum::time_ns).fold(0.0, f64::max);
-        if latest <= fair_ns * (1.0 + self.between) {
-            return;
-        }
-        let limit_ns = fair_ns * (1.0 + SETTLE);
-        let mut under: BinaryHeap<(u64, Reverse<usize>)> =
-            (0..sums.len()).filter_map(|group| Some((sums[group].room(limit_ns)?, Reverse(group)))).collect();
-        let mut seats = Seats::new(groups, loads);
-        let mut over: Vec<usize> =
-            (0..sums.len()).filter(|&group| sums[group].time_ns() > limit_ns).collect();
-        over.sort_unstable_by(|&one, &other| {
-            sums[other].time_ns().total_cmp(&sums[one].time_ns()).then(one.cmp(&other))
-        });
-        let offers = self.offers(snapshot, groups, loads, &over, assignment);
-        for (group, offers) in over.into_iter().zip(offers) {
+        let Some(mut exchange) = Exchange::new(groups, loads, self.between) else { return };
+        let late: Vec<usize> = exchange.late().into_iter().map(|(group, _)| group).collect();
+        let offers = self.offers(snapshot, groups, loads, &late, assignment);
+        for (group, offers) in late.into_iter().zip(offers) {
             for chunk in offers {
-                let ticks = loads.clamp_load(snapshot.chunks[chunk].ticks);
-                if sums[group].time_ns() <= limit_ns {
-                    break;
-                }
-                let Some(&(room, Reverse(receiver))) = under.peek() else { return };
-                if ticks > room {
-                    continue;
-                }
-                under.pop();
-                let Some(rank) = seats.take(receiver, loads, ticks) else { continue };
-                let from = std::mem::replace(&mut assignment.ranks[chunk], rank);
-                if let Some(left) = loads.ticks.get_mut(from.index()) {
-                    *left -= ticks;
-                }
-                sums[group].ticks -= ticks;
-                sums[receiver].ticks += ticks;
-                if let Some(room) = sums[receiver].room(limit_ns) {
-                    under.push((room, Reverse(receiver)));
+                let (from, ticks) = (assignment.ranks[chunk], loads.clamp_load(snapshot.chunks[chunk].ticks));
+                if let Some(to) = exchange.place(group, from, ticks, loads) {
+                    assignment.ranks[chunk] = to;
                 }
             }
         }
@@ -242,119 +205,6 @@ impl Hierarchical {
                 assignment.ranks[position] = members[member.index()];
             }
         }
-    }
-}
-
-/// The groups of ranks.
-struct Groups {
-    /// By group, its ranks in rising order.
-    members: Vec<Vec<Rank>>,
-    /// By rank, its group.
-    group_of: Vec<u32>,
-}
-
-impl Groups {
-    fn new(snapshot: &Snapshot, size: Option<u64>) -> Self {
-        let mut hosts: BTreeMap<u32, u32> = BTreeMap::new();
-        for rank in &snapshot.ranks {
-            let next = hosts.len() as u32;
-            hosts.entry(rank.host).or_insert(next);
-        }
-        let by_host = size.is_none() && hosts.len() > 1 && hosts.len() < snapshot.ranks.len();
-        let size = size.unwrap_or(GROUP);
-        let group = |(number, rank): (u64, &crate::RankLoad)| match by_host {
-            true => hosts[&rank.host],
-            false => (number / size) as u32,
-        };
-        let group_of: Vec<u32> = (0..).zip(&snapshot.ranks).map(group).collect();
-        let count = group_of.iter().max().map_or(0, |&last| last as usize + 1);
-        let mut members = vec![Vec::new(); count];
-        (0..).map(Rank).zip(&group_of).for_each(|(rank, &group)| members[group as usize].push(rank));
-        Self { members, group_of }
-    }
-
-    fn of(&self, rank: Rank) -> Option<usize> {
-        self.group_of.get(rank.index()).map(|&group| group as usize)
-    }
-
-    /// Places chunks whose group has no available rank where they finish first.
-    fn take_in_stranded(&self, snapshot: &Snapshot, loads: &mut Loads, assignment: &mut Assignment) {
-        let mut is_usable = vec![false; self.members.len()];
-        loads.available.iter().for_each(|rank| is_usable[self.group_of[rank.index()] as usize] = true);
-        let is_stranded = |rank: Rank| self.of(rank).is_none_or(|group| !is_usable[group]);
-        if !assignment.ranks.iter().any(|&rank| is_stranded(rank)) {
-            return;
-        }
-        let mut finish_first = FinishFirst::new(loads);
-        for (position, ticks) in by_falling_load(snapshot) {
-            let from = assignment.ranks[position];
-            let ticks = loads.clamp_load(ticks);
-            if is_stranded(from)
-                && let Some(to) = finish_first.place(loads, ticks)
-            {
-                assignment.ranks[position] = to;
-                if let Some(left) = loads.ticks.get_mut(from.index()) {
-                    *left -= ticks;
-                }
-            }
-        }
-    }
-
-    /// Work and capacity of each group. The ranks that are not available have work to give, and no capacity.
-    fn sums(&self, loads: &Loads) -> Vec<GroupSum> {
-        let mut sums = vec![GroupSum::default(); self.members.len()];
-        for (&group, &ticks) in self.group_of.iter().zip(&loads.ticks) {
-            sums[group as usize].ticks += ticks;
-        }
-        for rank in &loads.available {
-            sums[self.group_of[rank.index()] as usize].capacity += loads.capacity[rank.index()];
-        }
-        sums
-    }
-}
-
-/// Work and capacity of a group.
-#[derive(Clone, Copy, Default)]
-struct GroupSum {
-    ticks: u64,
-    /// Ticks per ns.
-    capacity: f64,
-}
-
-impl GroupSum {
-    fn time_ns(&self) -> f64 {
-        match self.ticks {
-            0 => 0.0,
-            ticks => ticks as f64 / self.capacity,
-        }
-    }
-
-    /// The ticks that the group can take and still finish by the limit; none if it finishes later.
-    fn room(&self, limit_ns: f64) -> Option<u64> {
-        ((limit_ns * self.capacity) as u64).checked_sub(self.ticks).filter(|room| *room > 0)
-    }
-}
-
-/// The available ranks of each group by completion time.
-struct Seats(Vec<BinaryHeap<Reverse<(u64, Rank)>>>);
-
-impl Seats {
-    fn new(groups: &Groups, loads: &Loads) -> Self {
-        let mut seats = vec![BinaryHeap::new(); groups.members.len()];
-        for &rank in &loads.available {
-            let group = groups.group_of[rank.index()] as usize;
-            seats[group].push(Reverse((loads.completion_ns(rank), rank)));
-        }
-        Self(seats)
-    }
-
-    /// Puts a chunk of `ticks` on the rank of the group that finishes first.
-    fn take(&mut self, group: usize, loads: &mut Loads, ticks: u64) -> Option<Rank> {
-        let mut first = self.0[group].peek_mut()?;
-        let rank = first.0.1;
-        loads.ticks[rank.index()] += ticks;
-        *first = Reverse((loads.completion_ns(rank), rank));
-        Some(rank)
     }
 }
 
