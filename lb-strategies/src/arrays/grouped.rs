@@ -76,6 +76,8 @@ pub struct GroupReport {
     pub prediction: Prediction,
     /// Expected time of the moves, ns.
     pub move_ns: u64,
+    /// Number of messages that the chunks handled since the last decision.
+    pub handled: u64,
 }
 
 /// A chunk that a late group gives.
@@ -123,6 +125,8 @@ pub struct GroupBalancer {
     times_ns: Vec<u64>,
     capacity: Vec<f64>,
     moved: bool,
+    /// Messages that the chunks handled since the last decision.
+    handled: u64,
 }
 
 impl GroupBalancer {
@@ -145,6 +149,7 @@ impl GroupBalancer {
             times_ns: Vec::new(),
             capacity: Vec::new(),
             moved: false,
+            handled: 0,
         }
     }
 
@@ -159,18 +164,18 @@ impl GroupBalancer {
         self.balancer.is_none()
     }
 
-    /// Takes the reports of the group in a window. `ranks` has the ranks of the group. Returns the report to decide by
-    /// and the balancer, if the window is decided.
+    /// Takes the reports of the group in a window, with its ranks counted from 0; only the ranks that programs want for
+    /// chunks count from rank 0. Returns the report to decide by and the balancer, if the window is decided.
     pub fn reported(&mut self, mut window: PhaseReport, decides: bool) -> Option<(PhaseReport, Balancer)> {
+        self.handled += window.chunks.iter().map(|chunk| u64::from(chunk.handled)).sum::<u64>();
         let first = self.first.0;
         let is_here = |rank: Rank| (first..first + self.size).contains(&rank.0);
         let leaves = |chunk: &ChunkReport| chunk.wish.is_some_and(|to| !is_here(to));
         for chunk in window.chunks.extract_if(.., |chunk| leaves(chunk)) {
-            let wish = chunk.wish.unwrap_or(chunk.load.rank);
-            self.wanted.push(Move { chunk: chunk.load.id, from: chunk.load.rank, to: wish });
+            let wish = chunk.wish.unwrap_or(self.first);
+            self.wanted.push(Move { chunk: chunk.load.id, from: Rank(first + chunk.load.rank.0), to: wish });
         }
         for chunk in &mut window.chunks {
-            chunk.load.rank = Rank(chunk.load.rank.0 - first);
             chunk.wish = chunk.wish.map(|to| Rank(to.0 - first));
         }
         let speeds = window.ranks.iter().filter_map(|rank| Some(rank.sample?.speed));
@@ -234,6 +239,7 @@ impl GroupBalancer {
             ideal_ns: decision.ideal_ns,
             prediction: decision.prediction,
             move_ns: decision.move_ns,
+            handled: std::mem::take(&mut self.handled),
         }
     }
 

@@ -50,7 +50,7 @@ impl Run {
         let chunk = |(key, &(ns, rank)): (u64, &(u64, u32))| {
             let id = ChunkId { array: ArrayId(0), key };
             let ticks = (ns as f64 / speed) as u64;
-            let load = ChunkLoad { id, rank: Rank(rank), ticks, bytes: 100, migratable: true };
+            let load = ChunkLoad { id, rank: Rank(rank % SIZE), ticks, bytes: 100, migratable: true };
             ChunkReport { load, declared: false, wish: wishes.get(&key).copied(), handled: 10 }
         };
         PhaseReport {

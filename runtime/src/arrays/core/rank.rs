@@ -24,6 +24,8 @@ use super::routing::envelope::{Delivery, Envelope};
 use super::routing::in_flight::Epoch;
 use super::sync::SyncProtocol;
 use super::sync::coordinator::Coordinator;
+use super::sync::coordinator::leaders_of;
+use super::sync::group::{Group, GroupedCoordinator};
 use super::sync::window::Windows;
 use super::termination::Termination;
 use crate::error::Error;
@@ -101,6 +103,24 @@ impl RankCore {
     pub(crate) fn by_windows(mut self, policy: &WindowPolicy) -> RankCore {
         self.sync.windows = Some(Windows::default());
         self.sync.coordinator.iter_mut().for_each(|coordinator| coordinator.by_windows(policy.clone()));
+        self
+    }
+
+    /// Decides windows on two levels, if the tree of ranks has groups and the strategy a hierarchy.
+    pub(crate) fn by_groups(
+        mut self,
+        strategy: &Arc<dyn Strategy>,
+        places: &[RankPlace],
+        prediction: Prediction,
+    ) -> RankCore {
+        let Some(hierarchy) = strategy.terms().hierarchy.filter(|_| self.tree.group > 1) else { return self };
+        if self.tree.is_first() {
+            let leaders = leaders_of(&self.arrays);
+            let group = Group::new(strategy.clone(), &self.tree, places, leaders).predicting(prediction);
+            self.sync.group = Some(group);
+        }
+        let grouped = || GroupedCoordinator::new(hierarchy, self.tree.group);
+        self.sync.coordinator.iter_mut().for_each(|coordinator| coordinator.by_groups(grouped()));
         self
     }
 

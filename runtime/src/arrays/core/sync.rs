@@ -7,12 +7,15 @@
 //! | [`sync_arrivals`] | records which chunks of one rank have come to a sync |
 //! | [`report_aggregation`] | merges the reports to a sync on their way up the tree of ranks |
 //! | [`window`] | merges the measurements of all ranks in a balancing window |
+//! | [`group`] | decides windows within groups of ranks, for strategies on two levels |
 //! | [`coordinator`] | runs on rank 0: collects the reports, calls the balancer, keeps the record ([`sync_log`]) |
 //! | [`migration`] | carries out the decision ([`move_list`]), and counts the bytes that moved ([`migration_bytes`]) |
 
+use lb_strategies::grouped::Offer;
 use serde::{Deserialize, Serialize};
 
 use self::coordinator::Coordinator;
+use self::group::Group;
 use self::migration::{Migrations, Occasion};
 use self::migration_bytes::MigrationBytes;
 use self::move_list::MoveList;
@@ -21,6 +24,7 @@ use self::sync_arrivals::Syncs;
 use self::window::{RankSignal, Windows};
 use super::collectives::tree::{Convergecast, Tree};
 pub(crate) mod coordinator;
+pub(crate) mod group;
 pub(crate) mod migration;
 pub(crate) mod migration_bytes;
 pub(crate) mod move_list;
@@ -44,6 +48,8 @@ pub(crate) struct SyncProtocol {
     pub(crate) blocking: bool,
     /// False while this rank is inactive: it is to have no work.
     pub(crate) is_active: bool,
+    /// The first rank of each group only, if windows are decided on two levels.
+    pub(crate) group: Option<Group>,
     /// Rank 0 only.
     pub(crate) coordinator: Option<Coordinator>,
     /// Rank 0 only: the requested number of active ranks, if the request came while all ranks stop for a checkpoint.
@@ -63,15 +69,17 @@ impl SyncProtocol {
             records_edges: false,
             blocking,
             is_active: true,
+            group: None,
             coordinator,
             deferred_resize: None,
             told_of_refusal: false,
         }
     }
 
-    /// True on rank 0 while a sync is being decided. Such a rank is not idle, even if its workers are.
+    /// True while a sync, or the window of a group, is being decided on this rank. Such a rank is not idle, even if its workers are.
     pub(crate) fn is_deciding(&self) -> bool {
         self.coordinator.as_ref().is_some_and(Coordinator::is_deciding)
+            || self.group.as_ref().is_some_and(Group::is_deciding)
     }
 }
 
@@ -89,10 +97,14 @@ pub(crate) enum SyncPacket {
     /// Ranks 0 to `active` - 1 are the active ranks from now on. Down the tree.
     ActiveRanks { active: u32 },
     /// Requests measurements of all chunks, for a decision or only to begin a new window. `edges` is true if messages
-    /// between chunks are recorded in the new window. Down the tree.
-    OpenWindow { number: u64, decides: bool, edges: bool },
+    /// between chunks are recorded in the new window, `grouped` if groups of ranks decide first. Down the tree.
+    OpenWindow { number: u64, decides: bool, edges: bool, grouped: bool },
     /// Measurements of the sender and the ranks below it in a window. To the parent.
     WindowReports(Box<AggregatedReports>),
+    /// Requests offers of chunks for this many ticks, because the group of the receiver is late. To a first rank.
+    AskOffers { ticks: u64 },
+    /// Chunks that a late group gives. To rank 0.
+    Offers(Vec<Offer>),
     /// The chunks that move, decided by rank 0. At a sync, all other chunks may resume, and messages between chunks are
     /// recorded from then on if `edges` is true. Down the tree.
     Decision { occasion: Occasion, moves: MoveList, edges: bool },
@@ -106,8 +118,8 @@ impl SyncPacket {
     pub(crate) fn copy_to_child(&self) -> Option<SyncPacket> {
         match self {
             &SyncPacket::ActiveRanks { active } => Some(SyncPacket::ActiveRanks { active }),
-            &SyncPacket::OpenWindow { number, decides, edges } => {
-                Some(SyncPacket::OpenWindow { number, decides, edges })
+            &SyncPacket::OpenWindow { number, decides, edges, grouped } => {
+                Some(SyncPacket::OpenWindow { number, decides, edges, grouped })
             }
             &SyncPacket::Decision { occasion, ref moves, edges } => {
                 Some(SyncPacket::Decision { occasion, moves: moves.clone(), edges })

@@ -74,7 +74,6 @@ pub(crate) fn build_rank(
         chosen => chosen,
     };
     let (strategy, reports) = (parts.strategy, config.lb_reports);
-    let tree = Tree { rank, ranks, arity: parts.arity };
     let waiting = &parts.recording.waiting;
     let flow = FlowControl::new(rank, ranks, config.mail_limit, waiting);
     let (period, windows) = match moments(config, &arrays, &*strategy) {
@@ -85,6 +84,11 @@ pub(crate) fn build_rank(
     };
     let windows = windows.filter(|_| arrays.iter().any(|array| array.syncs()));
     let by_windows = windows.is_some();
+    // Windows may be decided in groups of ranks, each with a tree of its own.
+    let hierarchy = strategy.terms().hierarchy.filter(|_| by_windows);
+    let hosts = parts.places.iter().map(|place| place.host);
+    let group = hierarchy.map_or(1, |hierarchy| hierarchy.size(hosts).clamp(1, u64::from(ranks)) as u32);
+    let tree = Tree { rank, ranks, arity: parts.arity, group };
     let is_balanced = strategy.terms().moves && arrays.iter().any(|array| array.syncs());
     let resizes = parts.resizes;
     match &resizes {
@@ -98,11 +102,11 @@ pub(crate) fn build_rank(
     let signal_ns = windows.as_ref().map_or(u64::MAX, WindowPolicy::signal_ns);
     let records_edges = arrays.iter().any(|array| array.syncs())
         && may_record(config.lb_edges, strategy.terms().edges, ranks);
-    let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, flow)
+    let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy.clone(), reports, flow)
         .predicting(config.prediction)
         .recording_edges(config.lb_edges, records_edges);
     let core = match &windows {
-        Some(policy) => core.by_windows(policy),
+        Some(policy) => core.by_windows(policy).by_groups(&strategy, &parts.places, config.prediction),
         None => core,
     };
     let core = match (&checkpoints, &config.checkpoint) {

@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_broadcast_is_acknowledged_when_the_last_rank_of_the_tree_acknowledges_it() {
-        let mut root = BroadcastAcks::new(&Tree { rank: ROOT, ranks: 3, arity: 8 });
+        let mut root = BroadcastAcks::new(&Tree { rank: ROOT, ranks: 3, arity: 8, group: 1 });
         root.sent(Rank(2), 50);
         root.sent(ROOT, 7);
         assert_eq!([ROOT, Rank(1), Rank(2)].map(|by| root.first_unacked(by)), [Some(1), None, Some(0)]);
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_broadcast_without_receivers_is_acknowledged_at_once() {
-        let mut leaf = BroadcastAcks::new(&Tree { rank: Rank(2), ranks: 3, arity: 8 });
+        let mut leaf = BroadcastAcks::new(&Tree { rank: Rank(2), ranks: 3, arity: 8, group: 1 });
         leaf.requested();
         assert_eq!((leaf.take_new_acks(), leaf.take_new_acks()), (1, 0));
         leaf.receive();

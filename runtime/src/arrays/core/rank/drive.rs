@@ -65,7 +65,7 @@ impl CoreDriver {
         let arrays: Arc<[_]> = [idlers].into();
         let strategy: Arc<dyn Strategy> = lb_strategies::ARRAYS.parse("rotate").expect("it is there").into();
         let core = |rank| {
-            let tree = Tree { rank, ranks, arity };
+            let tree = Tree { rank, ranks, arity, group: 1 };
             let flow = FlowControl::without_limit(rank);
             RankCore::new(tree, &places, arrays.clone(), strategy.clone(), false, flow)
         };

@@ -16,6 +16,7 @@ use crate::arrays::core::routing::cut::CutStep;
 use crate::arrays::core::routing::envelope::{Delivery, Payload};
 use crate::arrays::core::sync::SyncPacket;
 use crate::arrays::core::sync::coordinator::Coordinator;
+use crate::arrays::core::sync::group::GroupedStep;
 use crate::arrays::core::sync::migration::{MigrationStep, Move, Occasion, Outgoing};
 use crate::arrays::core::sync::migration_bytes::MigrationBytes;
 use crate::arrays::core::sync::report_aggregation::{AggregatedReports, UpwardReports};
@@ -50,8 +51,9 @@ impl RankCore {
                 self.lifecycle.seeds.set_active(self.sync.is_active);
                 self.share_seeds(out);
             }
-            SyncPacket::OpenWindow { number, decides, edges } => {
+            SyncPacket::OpenWindow { number, decides, edges, grouped } => {
                 self.sync.windows.iter_mut().for_each(|windows| windows.forget_signals(now_ns));
+                self.sync.group.iter_mut().for_each(|group| group.open(grouped.then_some(decides)));
                 out.later.push_back(Task::SampleWindow { number, decides, chunks: self.balanced_chunks() });
                 self.record_edges(edges, out);
             }
@@ -60,10 +62,23 @@ impl RankCore {
                 if let Occasion::Sync(_) = occasion {
                     self.record_edges(edges, out);
                 }
+                self.sync.group.iter_mut().for_each(|group| group.decision_came(now_ns));
                 self.apply_decision(occasion, &moves, now_ns, out);
             }
+            SyncPacket::AskOffers { ticks } => {
+                let offers = self.sync.group.as_mut().map(|group| group.offers(ticks)).unwrap_or_default();
+                self.send(ROOT, SyncPacket::Offers(offers), now_ns, out);
+            }
+            SyncPacket::Offers(offers) => {
+                let coordinator = self.sync.coordinator.as_mut().expect("offers go to rank 0");
+                let step = coordinator.offered(from, offers);
+                self.run_grouped_step(step, now_ns, out);
+            }
             SyncPacket::Flushed(bytes) => self.flushed(&bytes, now_ns, out),
-            SyncPacket::CompleteMigration => self.complete_migration(out),
+            SyncPacket::CompleteMigration => {
+                self.sync.group.iter_mut().for_each(|group| group.migrated(now_ns));
+                self.complete_migration(out);
+            }
         }
     }
 
@@ -155,7 +170,8 @@ impl RankCore {
         let chunks = arrivals.into_iter().zip(loads).map(measured).collect();
         let ranks = vec![MeasuredRank { rank: self.tree.rank, sample, chunks }];
         let (first_ns, last_ns) = (now_ns, now_ns);
-        let collected = AggregatedReports { sync, tallies, ranks, edges, waited, first_ns, last_ns };
+        let groups = Vec::new();
+        let collected = AggregatedReports { sync, tallies, ranks, edges, groups, waited, first_ns, last_ns };
         self.reports_collected(collected, now_ns, out);
     }
 
@@ -197,8 +213,18 @@ impl RankCore {
         now_ns: u64,
         out: &mut Commands,
     ) {
+        if let Some(group) = self.sync.group.as_mut().filter(|group| group.is_deciding()) {
+            let reports = group.decided(balancer, decision);
+            return self.group_reported(reports, now_ns, out);
+        }
         let coordinator = self.sync.coordinator.as_mut().expect("only rank 0 is asked to decide");
-        let (occasion, moves) = coordinator.decided(balancer, decision, now_ns);
+        let decided = coordinator.decided(balancer, decision, now_ns);
+        self.announce(decided, now_ns, out);
+    }
+
+    /// Rank 0: sends a decision to all ranks.
+    fn announce(&mut self, (occasion, moves): (Occasion, Vec<Move>), now_ns: u64, out: &mut Commands) {
+        let coordinator = self.sync.coordinator.as_mut().expect("only rank 0 is asked to decide");
         let is_awaited = self.sync.blocking && matches!(occasion, Occasion::Sync(_));
         if is_awaited || !moves.is_empty() {
             let (moves, edges) = (moves.into(), coordinator.wants_edges());
@@ -266,7 +292,8 @@ impl RankCore {
             && let Some(number) = coordinator.open_window(look)
         {
             let (decides, edges) = (look == Look::Decide, coordinator.wants_edges());
-            let open = SyncPacket::OpenWindow { number, decides, edges };
+            let open =
+                SyncPacket::OpenWindow { number, decides, edges, grouped: coordinator.decides_in_groups() };
             self.broadcast_down(ROOT, open, now_ns, out);
         }
     }
@@ -289,8 +316,16 @@ impl RankCore {
     ) {
         let ranks = vec![MeasuredRank { rank: self.tree.rank, sample, chunks }];
         let (sync, tallies) = (SyncId(number), Vec::new());
-        let reports =
-            AggregatedReports { sync, tallies, ranks, edges, waited: 0, first_ns: now_ns, last_ns: now_ns };
+        let reports = AggregatedReports {
+            sync,
+            tallies,
+            ranks,
+            edges,
+            groups: Vec::new(),
+            waited: 0,
+            first_ns: now_ns,
+            last_ns: now_ns,
+        };
         self.window_reported(reports, now_ns, out);
     }
 
@@ -306,11 +341,45 @@ impl RankCore {
     fn window_reported(&mut self, reports: AggregatedReports, now_ns: u64, out: &mut Commands) {
         let windows = self.sync.windows.as_mut().expect("chunks are balanced in windows");
         let Some(reports) = windows.add(&self.tree, reports) else { return };
+        if let Some(group) = self.sync.group.as_mut().filter(|group| group.is_open()) {
+            return match group.reported(reports) {
+                Ok(request) => out.later.push_back(Task::Decide(Box::new(request))),
+                Err(reports) => self.group_reported(reports, now_ns, out),
+            };
+        }
         match &mut self.sync.coordinator {
             None => self.send_up(SyncPacket::WindowReports(Box::new(reports)), now_ns, out),
             Some(coordinator) => {
                 let request = coordinator.window_reported(reports);
                 out.later.extend(request.map(|request| Task::Decide(Box::new(request))));
+            }
+        }
+    }
+
+    /// The group of this rank has decided, and all groups below it in the tree.
+    fn group_reported(&mut self, reports: AggregatedReports, now_ns: u64, out: &mut Commands) {
+        match &mut self.sync.coordinator {
+            None => self.send_up(SyncPacket::WindowReports(Box::new(reports)), now_ns, out),
+            Some(coordinator) => {
+                let step = coordinator.groups_reported(reports);
+                self.run_grouped_step(step, now_ns, out);
+            }
+        }
+    }
+
+    /// Rank 0: goes on with a window that is decided in groups.
+    fn run_grouped_step(&mut self, step: GroupedStep, now_ns: u64, out: &mut Commands) {
+        match step {
+            GroupedStep::Wait => {}
+            GroupedStep::Ask(asks) => {
+                for (first, ticks) in asks {
+                    self.send(first, SyncPacket::AskOffers { ticks }, now_ns, out);
+                }
+            }
+            GroupedStep::Decide(decision) => {
+                let coordinator = self.sync.coordinator.as_mut().expect("groups report to rank 0");
+                let decided = coordinator.groups_decided(*decision, now_ns);
+                self.announce(decided, now_ns, out);
             }
         }
     }

@@ -129,7 +129,7 @@ mod tests {
 
     impl Ranks {
         fn new(ranks: u32, arity: u32) -> Ranks {
-            let cut = |rank| Cut::new(Tree { rank: Rank(rank), ranks, arity });
+            let cut = |rank| Cut::new(Tree { rank: Rank(rank), ranks, arity, group: 1 });
             let none = |_| false;
             Ranks {
                 cuts: (0..ranks).map(cut).collect(),

@@ -204,7 +204,7 @@ mod tests {
         all.add(counts(&[(0, 1), (5, 3), (6, 7)]));
         assert_eq!(all, counts(&[(0, 1), (1, 4), (5, 5), (6, 7)]));
         // Rank 0 has the children 1 and 2, rank 1 has 3 and 4, rank 2 has 5 and 6.
-        let tree = |rank| Tree { rank: Rank(rank), ranks: 7, arity: 2 };
+        let tree = |rank| Tree { rank: Rank(rank), ranks: 7, arity: 2, group: 1 };
         let (own, below) = all.split(&tree(0));
         assert_eq!(
             (own, &below[..]),

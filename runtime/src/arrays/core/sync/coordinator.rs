@@ -10,10 +10,12 @@ use lb_strategies::balancer::{
     Balancer, ChunkReport, Decision, EdgeReports, HISTORY, PhaseReport, RankPlace, RankReport, RankSample,
     UndecidedWindows,
 };
+use lb_strategies::grouped::Offer;
 use lb_strategies::window_policy::{Look, Signal, WindowPolicy};
 use lb_strategies::{ChunkLoad, Prediction, Strategy};
 use litemap::LiteMap;
 
+use super::group::{GroupedCoordinator, GroupedStep};
 use super::migration::{Move, Occasion};
 use super::migration_bytes::{MigrationBytes, SizeScales};
 use super::report_aggregation::AggregatedReports;
@@ -28,11 +30,11 @@ use crate::text::{counted, resize_line};
 use crate::trace::SyncReport;
 
 /// A sync that is not complete: the reports so far.
-struct PendingSync {
+pub(super) struct PendingSync {
     tallies: Vec<Tally>,
-    chunks: Vec<ChunkReport>,
+    pub(super) chunks: Vec<ChunkReport>,
     edges: EdgeReports,
-    samples: Vec<Option<Sample>>,
+    pub(super) samples: Vec<Option<Sample>>,
     /// By rank, the number of chunks that have not run since the last window.
     unasked: Vec<u32>,
     waited: u64,
@@ -41,7 +43,7 @@ struct PendingSync {
 }
 
 impl PendingSync {
-    fn new(arrays: usize, ranks: usize, now_ns: u64) -> PendingSync {
+    pub(super) fn new(arrays: usize, ranks: usize, now_ns: u64) -> PendingSync {
         PendingSync {
             tallies: vec![Tally::default(); arrays],
             chunks: Vec::new(),
@@ -54,7 +56,7 @@ impl PendingSync {
         }
     }
 
-    fn add(&mut self, reports: AggregatedReports, scales: &SizeScales) {
+    pub(super) fn add(&mut self, reports: AggregatedReports, scales: &SizeScales) {
         self.first_ns = self.first_ns.min(reports.first_ns);
         self.last_ns = self.last_ns.max(reports.last_ns);
         self.waited += reports.waited;
@@ -210,6 +212,10 @@ pub(crate) struct Coordinator {
     ongoing: Option<OngoingMigration>,
     /// The policy that opens windows. None if chunks are balanced at syncs.
     windows: Option<WindowPolicy>,
+    /// None unless windows are decided on two levels.
+    grouped: Option<GroupedCoordinator>,
+    /// When the first and the last rank reported in the window of groups, ns.
+    group_times: [u64; 2],
     /// The purpose of the open window.
     open_window: Look,
     undecided: UndecidedWindows,
@@ -228,9 +234,7 @@ impl Coordinator {
         places: &[RankPlace],
         keeps_reports: bool,
     ) -> Coordinator {
-        let leaders: Vec<Option<ArrayId>> = arrays.iter().map(|array| array.leader()).collect();
-        let numbered = (0..).map(ArrayId).zip(&leaders).filter(|_| leaders.iter().any(Option::is_some));
-        let leaders = numbered.map(|(array, leader)| leader.unwrap_or(array)).collect();
+        let leaders = leaders_of(arrays);
         let syncing = arrays.iter().map(|array| array.syncs().then(|| array.population())).collect();
         Coordinator::new(strategy, syncing, leaders, places, keeps_reports)
     }
@@ -257,6 +261,8 @@ impl Coordinator {
             deciding: None,
             ongoing: None,
             windows: None,
+            grouped: None,
+            group_times: [0; 2],
             open_window: Look::Wait,
             undecided: UndecidedWindows::default(),
             collected_deliveries: 0,
@@ -393,6 +399,55 @@ impl Coordinator {
         })
     }
 
+    /// Decides windows on two levels: first in groups of ranks.
+    pub(crate) fn by_groups(&mut self, grouped: GroupedCoordinator) {
+        self.grouped = Some(grouped);
+    }
+
+    /// True if groups decide the next window first. Rank 0 needs all loads to empty ranks, and to record reports or edges.
+    pub(crate) fn decides_in_groups(&self) -> bool {
+        self.grouped.is_some() && !self.is_resized() && !self.keeps_reports && !self.wants_edges()
+    }
+
+    /// All groups have reported in the window.
+    pub(crate) fn groups_reported(&mut self, reports: AggregatedReports) -> GroupedStep {
+        let grouped = self.grouped.as_mut().expect("windows are decided in groups");
+        if self.open_window != Look::Decide {
+            self.open_window = Look::Wait;
+            return GroupedStep::Wait;
+        }
+        self.group_times = [reports.first_ns, reports.last_ns];
+        self.collected_deliveries += reports.groups.iter().map(|group| group.handled).sum::<u64>();
+        grouped.reported(self.next.0, reports.groups)
+    }
+
+    /// A late group offers chunks.
+    pub(crate) fn offered(&mut self, first: Rank, offers: Vec<Offer>) -> GroupedStep {
+        self.grouped.as_mut().map_or(GroupedStep::Wait, |grouped| grouped.offered(first, offers))
+    }
+
+    /// Records the decision of all groups. Returns the occasion of the decision, and the moves.
+    pub(crate) fn groups_decided(&mut self, decision: Decision, now_ns: u64) -> (Occasion, Vec<Move>) {
+        self.open_window = Look::Wait;
+        let (occasion, active, [first_ns, last_ns]) = (Occasion::Window, self.active, self.group_times);
+        let deliveries = self.note_deliveries(0);
+        self.deciding =
+            Some(PhaseRecord { occasion, active, reported: None, deliveries, waited: 0, first_ns, last_ns });
+        let mut balancer = self.balancer.take().expect("it is here unless it decides");
+        balancer.skip();
+        self.decided(balancer, decision, now_ns)
+    }
+
+    /// Adds the deliveries of a phase and of the windows collected for it to the last ones.
+    fn note_deliveries(&mut self, deliveries: u64) -> u64 {
+        let deliveries = deliveries + std::mem::take(&mut self.collected_deliveries);
+        if self.deliveries.len() == HISTORY {
+            self.deliveries.remove(0);
+        }
+        self.deliveries.push(deliveries);
+        deliveries
+    }
+
     /// All ranks have reported in the window. None if the window only ends the last one, so that nothing is decided.
     pub(crate) fn window_reported(&mut self, reports: AggregatedReports) -> Option<DecisionRequest> {
         let look = std::mem::replace(&mut self.open_window, Look::Wait);
@@ -420,7 +475,7 @@ impl Coordinator {
         edges: EdgeReports,
         samples: &[Option<Sample>],
     ) -> PhaseReport {
-        let (ranks, leaders) = (self.ranks(samples), self.leaders.clone());
+        let (ranks, leaders) = (phase_ranks(&self.places, samples), self.leaders.clone());
         let inactive = (self.active..self.places.len() as u32).map(Rank).collect();
         PhaseReport { ranks, chunks, leaders, edges, inactive, window, undecided: Vec::new() }
     }
@@ -460,11 +515,7 @@ impl Coordinator {
             deliveries = deliveries.saturating_sub(chunks.len() as u64);
         }
         let phase = self.phase_report(occasion.is_window(), chunks, edges, &samples);
-        let deliveries = deliveries + std::mem::take(&mut self.collected_deliveries);
-        if self.deliveries.len() == HISTORY {
-            self.deliveries.remove(0);
-        }
-        self.deliveries.push(deliveries);
+        let deliveries = self.note_deliveries(deliveries);
         let report = self.undecided.decide(phase);
         let reported = self.keeps_reports.then(|| Arc::new(report.clone()));
         let active = self.active;
@@ -476,16 +527,6 @@ impl Coordinator {
             Some(PhaseRecord { occasion, active, reported, deliveries, waited, first_ns, last_ns });
         let balancer = self.balancer.take().expect("it is here unless it decides");
         DecisionRequest { report, balancer }
-    }
-
-    fn ranks(&self, samples: &[Option<Sample>]) -> Vec<RankReport> {
-        let rank = |(rank, (&place, sample)): (usize, (&RankPlace, &Option<Sample>))| {
-            if let Some(sample) = sample {
-                tracing::debug!(phase = self.next.0, rank, ?sample, "measured");
-            }
-            RankReport { place, sample: sample.as_ref().map(rank_sample) }
-        };
-        self.places.iter().zip(samples).enumerate().map(rank).collect()
     }
 
     /// Takes back the balancer and records its decision. Returns the occasion of the decision, and the moves.
@@ -628,6 +669,24 @@ impl Coordinator {
 }
 
 /// The part of a sample that the balancer needs.
+/// The leader of each array; empty if no array follows another.
+pub(crate) fn leaders_of(arrays: &[Arc<dyn ErasedArray>]) -> Vec<ArrayId> {
+    let leaders: Vec<Option<ArrayId>> = arrays.iter().map(|array| array.leader()).collect();
+    let numbered = (0..).map(ArrayId).zip(&leaders).filter(|_| leaders.iter().any(Option::is_some));
+    numbered.map(|(array, leader)| leader.unwrap_or(array)).collect()
+}
+
+/// The reports of ranks from their samples.
+pub(super) fn phase_ranks(places: &[RankPlace], samples: &[Option<Sample>]) -> Vec<RankReport> {
+    let rank = |(rank, (&place, sample)): (usize, (&RankPlace, &Option<Sample>))| {
+        if let Some(sample) = sample {
+            tracing::debug!(rank, ?sample, "measured");
+        }
+        RankReport { place, sample: sample.as_ref().map(rank_sample) }
+    };
+    places.iter().zip(samples).enumerate().map(rank).collect()
+}
+
 fn rank_sample(sample: &Sample) -> RankSample {
     let &Sample { wall_ns, cpu_ns, wait_ns, steal_ns, background_ns, speed, .. } = sample;
     RankSample { wall_ns, cpu_ns, wait_ns, steal_ns, background_ns, speed }

@@ -20,6 +20,7 @@
 //! 2. The tree is finite. So in the end some rank waits for a chunk that has yet to come to the sync.
 
 use lb_strategies::balancer::EdgeReports;
+use lb_strategies::grouped::GroupReport;
 use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,8 @@ pub(crate) struct AggregatedReports {
     pub(crate) ranks: Vec<MeasuredRank>,
     /// Messages that chunks of these ranks sent, if they are recorded.
     pub(crate) edges: EdgeReports,
+    /// Groups of ranks that have decided in a window. Their chunks are not in `ranks`.
+    pub(crate) groups: Vec<GroupReport>,
     /// Number of chunks on these ranks that wait for the decision.
     pub(crate) waited: u64,
     /// Times of the first and the last of these reports.
@@ -44,6 +47,21 @@ pub(crate) struct AggregatedReports {
 }
 
 impl AggregatedReports {
+    /// Reports of no rank, of the same sync and times.
+    pub(super) fn clone_times(&self) -> AggregatedReports {
+        let &AggregatedReports { sync, waited, first_ns, last_ns, .. } = self;
+        AggregatedReports {
+            sync,
+            tallies: Vec::new(),
+            ranks: Vec::new(),
+            edges: EdgeReports::default(),
+            groups: Vec::new(),
+            waited,
+            first_ns,
+            last_ns,
+        }
+    }
+
     pub(super) fn merge(&mut self, other: AggregatedReports) {
         for (array, tally) in other.tallies {
             match self.tallies.iter_mut().find(|(of, _)| *of == array) {
@@ -53,6 +71,7 @@ impl AggregatedReports {
         }
         self.ranks.extend(other.ranks);
         self.edges.add(other.edges);
+        self.groups.extend(other.groups);
         self.waited += other.waited;
         self.first_ns = self.first_ns.min(other.first_ns);
         self.last_ns = self.last_ns.max(other.last_ns);
@@ -142,7 +161,7 @@ mod tests {
 
     /// Rank 1 of 5, with the children 3 and 4 in a binary tree.
     fn report_aggregation() -> ReportAggregation {
-        ReportAggregation::new(&Tree { rank: Rank(1), ranks: 5, arity: 2 })
+        ReportAggregation::new(&Tree { rank: Rank(1), ranks: 5, arity: 2, group: 1 })
     }
 
     fn report(rank: u32, sync: SyncId) -> AggregatedReports {
@@ -150,7 +169,16 @@ mod tests {
         let ranks = vec![MeasuredRank { rank: Rank(rank), sample: Sample::default(), chunks: Vec::new() }];
         let at_ns = 100 + u64::from(rank);
         let edges = EdgeReports::default();
-        AggregatedReports { sync, tallies, ranks, edges, waited: 1, first_ns: at_ns, last_ns: at_ns }
+        AggregatedReports {
+            sync,
+            tallies,
+            ranks,
+            edges,
+            groups: Vec::new(),
+            waited: 1,
+            first_ns: at_ns,
+            last_ns: at_ns,
+        }
     }
 
     /// The ranks that each report is from, in order.

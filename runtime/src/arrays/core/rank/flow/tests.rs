@@ -30,7 +30,7 @@ fn of_two(rank: Rank) -> RankCore {
 fn of_two_with(rank: Rank, waiting: &Arc<QueuedBytes>) -> RankCore {
     let strategy = lb_strategies::ARRAYS.parse("none").expect("it is in the table").into();
     let places = [RankPlace { host: 0, workers: 1 }; 2];
-    let tree = Tree { rank, ranks: 2, arity: ARITY };
+    let tree = Tree { rank, ranks: 2, arity: ARITY, group: 1 };
     let idlers: Arc<dyn ErasedArray> = Arc::new(IdleChunks { chunks: 1, home: |_, _| ROOT });
     let flow = FlowControl::new(rank, 2, 100, waiting);
     RankCore::new(tree, &places, [idlers].into(), strategy, false, flow)

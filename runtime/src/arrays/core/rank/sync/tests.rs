@@ -16,6 +16,7 @@ use lb_strategies::balancer::RankPlace;
 fn collected(sync: SyncId) -> SyncPacket {
     let (tallies, ranks) = (Vec::new(), Vec::new());
     let collected = AggregatedReports {
+        groups: Vec::new(),
         sync,
         tallies,
         ranks,
@@ -118,7 +119,7 @@ pub(super) fn rank_of(ranks: usize, rank: Rank) -> RankCore {
     let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
     let places = vec![RankPlace { host: 0, workers: 1 }; ranks];
     let idlers: Arc<dyn ErasedArray> = Arc::new(IdleChunks { chunks: 2, home: |_, _| Rank(1) });
-    let tree = Tree { rank, ranks: ranks as u32, arity: ARITY };
+    let tree = Tree { rank, ranks: ranks as u32, arity: ARITY, group: 1 };
     RankCore::new(tree, &places, [idlers].into(), strategy, false, FlowControl::without_limit(rank))
 }
 
@@ -187,7 +188,7 @@ fn a_sync_that_completes_during_a_decision_is_decided_next_whether_chunks_wait_o
     for spec in ["none", "refine"] {
         let strategy = lb_strategies::ARRAYS.parse(spec).expect("it is in the table").into();
         let alone = [RankPlace { host: 0, workers: 1 }];
-        let tree = Tree { rank: ROOT, ranks: 1, arity: ARITY };
+        let tree = Tree { rank: ROOT, ranks: 1, arity: ARITY, group: 1 };
         let flow = FlowControl::without_limit(ROOT);
         let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, flow);
         let mut out = Commands::default();
@@ -206,7 +207,7 @@ fn a_sync_that_completes_during_a_decision_is_decided_next_whether_chunks_wait_o
 fn root_that_decides() -> (RankCore, DecisionRequest) {
     let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
     let alone = [RankPlace { host: 0, workers: 1 }];
-    let tree = Tree { rank: ROOT, ranks: 1, arity: ARITY };
+    let tree = Tree { rank: ROOT, ranks: 1, arity: ARITY, group: 1 };
     let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, FlowControl::without_limit(ROOT));
     let mut out = Commands::default();
     core.receive(ROOT, collected(SyncId(0)), 0, &mut out);
