@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_worker_alone_never_waits() {
-        let worker = Worker { rank: Rank(0), number: 0 };
+        let worker = Worker { rank: Rank(1), number: 0 };
         let mut vcpus = Sliced::new(Box::new(Traces::constant(|_| 100.0)), 4_000_000);
         assert_eq!(vcpus.speed(worker, 12_345), (100.0, Nanos::MAX));
         let mut halted = Sliced::new(Box::new(Traces::constant(|_| 0.0)), 4_000_000);

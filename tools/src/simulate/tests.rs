@@ -414,25 +414,27 @@ fn many_ranks_and_all_overheads_can_be_simulated() {
     let text =
         array(&["--ranks", "10000", "--workers", "1", "--chunks", "20000", "--iterations", "4"]).unwrap();
     assert!(text.starts_with("described: 10000 x 1 workers, 20000 chunks, 4 iterations"), "{text}");
-    let makespan = |more: &[&str]| -> f64 {
+    let column = |more: &[&str], place: usize| -> f64 {
         let cluster = ["--neighbour", "1", "--compare", "refine", "--csv"];
         let csv = Scratch::new("overheads.csv");
         array(&[&TWO_RANKS[..], &cluster, &[csv.text()], more].concat()).unwrap();
-        csv.read().lines().nth(1).unwrap().split(',').nth(6).unwrap().parse().unwrap()
+        csv.read().lines().nth(1).unwrap().split(',').nth(place).unwrap().parse().unwrap()
     };
+    let makespan = |more: &[&str]| column(more, 6);
     let free = makespan(&[]);
     for more in [
         &["--link-bandwidth", "1e7"][..],
         &["--host-bandwidth", "1e7", "--ranks-per-host", "2"],
-        &["--link-bandwidth", "1e9", "--message-bytes", "1e6"],
+        &["--link-bandwidth", "1e8", "--message-bytes", "1e6"],
         &["--message-cpu", "100us"],
         &["--decision-cost", "1ms"],
     ] {
         assert!(makespan(more) > free + 0.01, "{more:?}");
     }
     assert!((makespan(&["--time-slice", "4ms"]) / free - 1.0).abs() < 0.2, "the shares are the same");
-    let noisy = |seed| makespan(&["--noise", "0.2", "--seed", seed]);
-    assert!(noisy("1").to_bits() == noisy("1").to_bits() && noisy("1").to_bits() != noisy("2").to_bits());
+    let messages = |seed| column(&["--noise", "0.2", "--seed", seed], 12) as u64;
+    assert_eq!(messages("1"), messages("1"));
+    assert_ne!(messages("1"), messages("2"), "chunks are elsewhere");
     assert!(makespan(&["--decision-cost", "measured"]) > 0.0);
 }
 
