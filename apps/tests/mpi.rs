@@ -68,16 +68,15 @@ fn every_strategy_gives_the_serial_result_in_any_number_of_processes() {
     side_by_side(cases, |(processes, shared_memory, plate)| {
         let what = format!("{plate} on {processes} processes, shared memory {shared_memory}");
         let variables = [("CARIBOU_SHARED_MEMORY", shared_memory)];
-        let options = format!(
-            "{plate} --iterations 40 --period 5 --check --compare none,rotate,greedy,refine,refine-best"
-        );
+        let options =
+            format!("{plate} --iterations 40 --period 5 --check --compare none,rotate,greedy,refine,comm");
         let Some(ended) = start(processes, &variables, STENCIL, &options) else { return };
         ended.assert_success(&what);
         let ranks = if processes == 1 { "1 rank x".to_owned() } else { format!("{processes} ranks x") };
         for words in ["cells in chunks of", "Every run ended with the serial", "the best of 5 is", &ranks] {
             assert_eq!(ended.lines_with(words), 1, "{what}: {words}: {:?}", ended.stdout);
         }
-        let rows = ended.stdout.iter().filter(|line| line.starts_with("refine-best")).count();
+        let rows = ended.stdout.iter().filter(|line| line.starts_with("comm")).count();
         assert_eq!(rows, 1, "{what}: {:?}", ended.stdout);
     });
 }

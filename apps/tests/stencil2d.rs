@@ -28,7 +28,7 @@ fn assert_plate(shape: Shape, config: &Config, what: &str) -> caribou::Report {
 
 #[test]
 fn every_strategy_on_any_ranks_and_workers_gives_the_serial_result() {
-    for lb in ["none", "rotate", "random", "greedy", "greedy-refine", "refine"] {
+    for lb in ["none", "rotate", "random", "greedy", "sfc", "refine"] {
         for ranks in [1, 2, 3] {
             for workers in [1, 2] {
                 let config = Config::default().ranks(ranks).workers(workers).lb(lb).unwrap();

@@ -12,6 +12,9 @@
 //! | `balanced_units` | makes groups of chunks into one chunk for the strategy |
 //! | [`snapshot`], [`strategy`] | define the input and output of a strategy, and its trait |
 //! | [`strategies`] | has one file per strategy |
+//! | [`grouped`] | decides a window on two levels: within groups of ranks, and between groups |
+//! | `groups` | divides ranks into groups, for balancing on two levels |
+//! | `local_search` | improves a placement by random changes |
 //! | `loads`, `traffic`, `memory` | sum the work, the messages and the memory of ranks under a placement |
 //! | [`metrics`] | computes the completion times of a placement, and bounds |
 //! | `scatter`, `scatter_trial` | place chunks once if their loads cannot be followed |
@@ -29,9 +32,12 @@ mod edge_watch;
 mod edges;
 mod estimate;
 mod finish_first;
+pub mod grouped;
+mod groups;
 mod homing;
 mod judgement;
 mod loads;
+mod local_search;
 mod memory;
 pub mod metrics;
 mod move_price;
@@ -44,6 +50,9 @@ mod scatter_trial;
 pub mod snapshot;
 pub mod strategies;
 pub mod strategy;
+
 pub mod synthetic;
 mod traffic;
 pub mod window_policy;
+
+pub use groups::Hierarchy;

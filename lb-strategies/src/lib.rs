@@ -61,6 +61,7 @@ pub mod table;
 pub mod tables;
 pub mod virtual_time;
 
+pub use arrays::Hierarchy;
 pub use arrays::accept::{MoveCost, Verdict, accept, worth_asking};
 pub use arrays::period::{Moments, Period};
 pub use arrays::predict::Prediction;
@@ -69,7 +70,7 @@ pub use arrays::snapshot::{
 };
 pub use arrays::strategy::{Background, EdgeUse, Strategy, Terms};
 pub use arrays::{
-    accept, balancer, metrics, predict, snapshot, strategies, strategy, synthetic, window_policy,
+    accept, balancer, grouped, metrics, predict, snapshot, strategies, strategy, synthetic, window_policy,
 };
 pub use choice::Choice;
 pub use entry::Entry;

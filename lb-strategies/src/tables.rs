@@ -15,7 +15,7 @@ use crate::table::{Listing, Table};
 /// use lb_strategies::{ARRAYS, Listing};
 /// let names = ARRAYS.names();
 /// assert_eq!(names[..5], ["none", "program", "rotate", "random", "greedy"]);
-/// assert_eq!(names[5..], ["greedy-refine", "refine-paper", "refine", "refine-best"]);
+/// assert_eq!(names[5..], ["refine-paper", "refine", "sfc", "hierarchical", "comm"]);
 /// ```
 pub static ARRAYS: Table<dyn Strategy> =
     Table::new(Shape::Arrays, crate::arrays::strategies::ENTRIES, shape_of);
@@ -137,7 +137,7 @@ mod tests {
         let error = unknown(&[&ARRAYS, &POOLS], "refien,tolerance=1").to_string();
         let expected =
             "unknown strategy \"refien\", did you mean \"refine\"? known: for arrays none, program, rotate, ";
-        assert!(error.starts_with(expected) && error.contains("refine-best; for pools static, "), "{error}");
+        assert!(error.starts_with(expected) && error.contains("comm; for pools static, "), "{error}");
     }
 
     #[test]

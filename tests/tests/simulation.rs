@@ -410,9 +410,7 @@ fn replayed(spec: &str, report: &Report) -> Vec<Decision> {
 #[test]
 fn the_reports_of_a_run_lead_to_the_same_decisions_when_they_are_replayed() {
     let mut moved = 0;
-    for (seed, spec) in
-        (0..).zip(["refine,tolerance=0.01", "refine-paper", "greedy-refine", "greedy", "rotate"])
-    {
+    for (seed, spec) in (0..).zip(["refine,tolerance=0.01", "refine-paper", "sfc", "greedy", "rotate"]) {
         for declared in [false, true] {
             let config = simulated(seed).ranks(3).lb(spec).expect("listed").period(1).lb_reports(true);
             let report = run_nodes(config, Ledger::default(), false, declared).expect("it ends");

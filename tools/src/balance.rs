@@ -1,6 +1,11 @@
-//! Implements `caribou balance`: compares the decisions of strategies for one snapshot or for the syncs of a run.
+//! Implements `caribou balance`: compares the decisions of strategies for snapshots or for the syncs of a run.
 
+mod front;
+mod model;
+mod picture;
 mod replay;
+mod source;
+mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -11,68 +16,61 @@ use std::time::Instant;
 
 use lb_strategies::ARRAYS;
 use lb_strategies::spec::split_list;
-use lb_strategies::synthetic::Workload;
 use lb_strategies::{Snapshot, Strategy};
 use presentation::count_parser;
 
+use self::model::Model;
+use self::source::Source;
 use crate::report::{Report, Row};
-use crate::{Error, snapshot_file, warn_of_old_names};
+use crate::{Error, output, warn_of_old_names};
 
-/// The snapshot or record to balance, and the strategies.
+/// The snapshots or the record to balance, and the strategies.
 #[derive(clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Options {
-    /// Chunks of the synthetic snapshot.
-    #[arg(long, default_value_t = 10_000, value_parser = count_parser(1..=u32::MAX))]
-    chunks: u32,
-    /// Ranks of the synthetic snapshot.
-    #[arg(long, default_value_t = 100, value_parser = count_parser(1..=u32::MAX))]
-    ranks: u32,
-    /// Shape of the synthetic snapshot: uniform, lognormal, ramp, tenth-slow, noisy-rank, giant, equal or hot-spots.
-    #[arg(long, default_value = "uniform", value_parser = Workload::ALL.map(Workload::name))]
-    workload: String,
-    /// Seed of the synthetic snapshot.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// A recorded snapshot in JSON, instead of a synthetic one.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["chunks", "ranks", "workload", "seed"])]
-    snapshot: Option<PathBuf>,
+    #[command(flatten)]
+    source: Source,
     /// A run recorded with CARIBOU_TRACE and CARIBOU_LB_REPORTS=on: decides each of its syncs again, from the placement
     /// that the run had at it: moves decided here are not carried over to the next sync. The expected gain, which is
     /// compared with the cost of the moves, is for a phase of average length so far; `caribou trace lb` has the
-    /// predicted saving of the phase that followed.
+    /// predicted saving of the phase that followed. `caribou simulate array --cost recorded:TRACE` runs the chunks of
+    /// the trace again, carries moves over, and takes other ranks (--ranks) and periods or windows (--period).
     #[arg(
         long,
         value_name = "TRACE",
-        conflicts_with_all = ["chunks", "ranks", "workload", "seed", "snapshot"]
+        conflicts_with_all = [
+            "chunks", "ranks", "workload", "seed", "snapshot", "lbdata", "phase", "model", "moves", "front", "svg",
+        ]
     )]
     trace: Option<PathBuf>,
     /// Strategies to run, as in none,refine,tolerance=0.1; all of them if not given, of a trace its own.
     #[arg(long, value_name = "SPEC[,SPEC..]")]
     lb: Vec<String>,
+    #[command(flatten)]
+    model: Model,
+    /// Runs each strategy that has a parameter `moves` once with each of these values: the most chunks that it may move.
+    #[arg(long, value_name = "CHUNKS[,..]", value_delimiter = ',', value_parser = count_parser(0..=u32::MAX))]
+    moves: Vec<u32>,
+    /// Lists only the rows on the front, by chunks moved: no other row has both fewer moves and a lower imbalance.
+    #[arg(long)]
+    front: bool,
+    /// Draws imbalance against chunks moved, and predicted time against bytes between ranks where chunks communicate.
+    #[arg(long, value_name = "FILE.svg")]
+    svg: Option<PathBuf>,
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
 }
 
-/// Approximate memory of a snapshot and its assignments, in bytes per chunk and per rank.
-const CHUNK_BYTES: u64 = 100;
-const RANK_BYTES: u64 = 200;
-
-impl Options {
-    /// Refuses a synthetic snapshot that needs more memory than `available`, in bytes.
-    fn check_room(&self, available: Option<u64>) -> Result<(), Error> {
-        let Options { chunks, ranks, .. } = self;
-        let needed = u64::from(*chunks) * CHUNK_BYTES + u64::from(*ranks) * RANK_BYTES;
-        match available {
-            Some(available) if needed > available => Err(Error::Usage(format!(
-                "--chunks {chunks} --ranks {ranks}: the snapshot needs {:.1} GB of memory, and {:.1} GB are available",
-                needed as f64 / 1e9,
-                available as f64 / 1e9
-            ))),
-            _ => Ok(()),
-        }
-    }
-}
+const AFTER_HELP: &str = "\
+All strategies on a recorded phase, where each byte between ranks costs 10 ns
+  caribou balance --lbdata lbaf/data --phase 3 --byte-ns 10
+What few moves can do, in all phases
+  caribou balance --lbdata lbaf/data --phase all --lb none,comm,refine,greedy --moves 5,10,25,38 --svg front.svg
+Ranks of 8 GB
+  caribou balance --lbdata toy_mem --memory-limit 8e9
+A recorded run on 8 ranks, with another period and in windows
+  caribou simulate array --cost recorded:TRACE --ranks 8 --period 5,auto --compare none,refine";
 
 /// Runs the strategies and writes their results.
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
@@ -80,14 +78,27 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if let Some(trace) = &options.trace {
         return replay::run(trace, &specs, options.json, out);
     }
-    let strategies = strategies(&specs)?;
-    let snapshot = snapshot(options)?;
-    let rows = strategies.iter().map(|(spec, strategy)| row(spec, &**strategy, &snapshot));
-    let report = Report::new(&snapshot, rows.collect());
-    if options.json {
-        report.write_json(out)?;
-    } else {
-        report.write_table(out)?;
+    options.svg.as_deref().map_or(Ok(()), output::check)?;
+    let strategies = strategies(&front::with_budgets(specs, &options.moves)?)?;
+    let snapshots = options.source.snapshots(&options.model)?;
+    let reports = snapshots.iter().map(|snapshot| {
+        let rows = strategies.iter().map(|(spec, strategy)| row(spec, &**strategy, snapshot));
+        let mut report = Report::new(snapshot, rows.collect(), options.model.memory_limit());
+        front::mark(&mut report.rows);
+        report
+    });
+    let mut reports: Vec<Report> = reports.collect();
+    if let Some(file) = &options.svg {
+        output::write(file, picture::svg(&reports)?)?;
+    }
+    if options.front {
+        reports.iter_mut().for_each(|report| front::keep(&mut report.rows));
+    }
+    match (&reports[..], options.json) {
+        ([report], true) if !options.source.is_all() => report.write_json(out)?,
+        (reports, true) => summary::write_json(reports, out)?,
+        ([report], false) => report.write_table(out)?,
+        (reports, false) => summary::write_tables(reports, out)?,
     }
     Ok(())
 }
@@ -103,7 +114,7 @@ type Named = (String, Arc<dyn Strategy>);
 
 /// Builds the strategies in `specs`; all strategies if `specs` is empty.
 fn strategies(specs: &[String]) -> Result<Vec<Named>, Error> {
-    let all: Vec<String> = ARRAYS.iter().map(|entry| entry.name.to_owned()).collect();
+    let all = all();
     let specs = if specs.is_empty() { &all } else { specs };
     let build = |spec: &String| match ARRAYS.parse(spec) {
         Ok(strategy) => {
@@ -115,13 +126,9 @@ fn strategies(specs: &[String]) -> Result<Vec<Named>, Error> {
     specs.iter().map(build).collect()
 }
 
-fn snapshot(options: &Options) -> Result<Snapshot, Error> {
-    if let Some(file) = &options.snapshot {
-        return snapshot_file::read(file).map_err(Error::File);
-    }
-    options.check_room(caribou::machine::available_memory())?;
-    let workload = Workload::named(&options.workload).expect("clap lets only listed names pass");
-    Ok(workload.snapshot(options.chunks as usize, options.ranks as usize, options.seed))
+/// The names of all strategies.
+fn all() -> Vec<String> {
+    ARRAYS.iter().map(|entry| entry.name.to_owned()).collect()
 }
 
 /// Runs one strategy and measures its time.

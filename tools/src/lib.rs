@@ -24,6 +24,7 @@ mod balance;
 mod checkpoint;
 mod input;
 mod output;
+mod recorded;
 mod report;
 mod resize;
 mod simulate;

@@ -6,7 +6,8 @@
 //! | `pool`, `array`, `steps` | options and runs of pools, of arrays, and of programs in supersteps |
 //! | `cluster`, `neighbour`, `host_trace`, `values` | build a cluster from options and from traces of measured hosts |
 //! | `pool_described` | builds a pool from options |
-//! | `chunk_cost`, `recorded` | costs of chunks: from a named shape, or from files of recorded loads |
+//! | `overheads` | costs of messages and decisions, and errors of measurements |
+//! | `chunk_cost` | costs of chunks: from a named shape, or from recorded loads |
 //! | `compare` | runs scenarios under policies in parallel |
 //! | `pool_metrics`, `array_metrics`, `step_metrics` | compute the figures of one run |
 //! | `table`, `files` | write comparisons as a table, JSON, CSV or SVG |
@@ -25,11 +26,11 @@ mod grid_figures;
 mod host_trace;
 mod jacobi_figures;
 mod neighbour;
+mod overheads;
 mod periods;
 mod pool;
 mod pool_described;
 mod pool_metrics;
-mod recorded;
 mod ruper_figures;
 mod step_metrics;
 mod steps;

@@ -1,15 +1,18 @@
 //! Reads a recorded snapshot for `caribou balance --snapshot`, and refuses one that contradicts itself. Strategies
 //! accept any snapshot, but the user of a damaged file needs an error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use lb_strategies::{ChunkId, Snapshot};
+use lb_strategies::{ChunkId, LinkCosts, Snapshot};
 
 use crate::input;
 
 /// Largest sum of the ticks of all chunks. Sums below it fit in 64 bits, and fractions of them are exact enough.
 const TICKS_MAX: u64 = 1 << 62;
+
+/// Largest sum of the memory of all chunks and blocks, for the same reason.
+const BYTES_MAX: u64 = 1 << 62;
 
 /// Where a user gets a snapshot.
 const OWN_FORM: &str = "; `caribou trace export --to snapshot` writes such files";
@@ -33,14 +36,14 @@ pub(crate) fn read(file: &Path) -> Result<Snapshot, String> {
 fn foreign(bytes: &[u8]) -> Option<&'static str> {
     if std::str::from_utf8(bytes).is_err() {
         return Some(
-            "; it is not text, perhaps a file of LBAF or vt that brotli compressed: `caribou simulate array --cost \
-             recorded:STEM` reads those",
+            "; it is not text, perhaps a file of LBAF or vt that brotli compressed: `caribou balance --lbdata STEM` \
+             reads those",
         );
     }
     let json: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     json.get("phases").map(|_| {
         "; it looks like a file of LBAF or vt: `caribou trace export --to lbdata` writes such files, \
-         `caribou simulate array --cost recorded:STEM` reads them"
+         `caribou balance --lbdata STEM` reads them"
     })
 }
 
@@ -71,7 +74,11 @@ fn contradiction(snapshot: &Snapshot) -> Option<String> {
     if snapshot.ranks.is_empty() {
         return Some("ranks: none, expected one at least".to_owned());
     }
-    rank_contradiction(snapshot).or_else(|| chunk_contradiction(snapshot)).or_else(|| loose_edge(snapshot))
+    rank_contradiction(snapshot)
+        .or_else(|| chunk_contradiction(snapshot))
+        .or_else(|| loose_edge(snapshot))
+        .or_else(|| link_contradiction(snapshot))
+        .or_else(|| memory_contradiction(snapshot))
 }
 
 fn rank_contradiction(snapshot: &Snapshot) -> Option<String> {
@@ -122,4 +129,53 @@ fn loose_edge(snapshot: &Snapshot) -> Option<String> {
     let chunks = snapshot.chunks.len();
     let loose = snapshot.edges.iter().position(|edge| edge.from.max(edge.to) >= chunks)?;
     Some(format!("edges[{loose}]: names a chunk that is not there, expected a position below {chunks}"))
+}
+
+fn link_contradiction(snapshot: &Snapshot) -> Option<String> {
+    let LinkCosts { within_host, between_hosts } = snapshot.links;
+    let costs = [("within_host", within_host), ("between_hosts", between_hosts)].map(|(link, cost)| {
+        [(link, "ns_per_message", cost.ns_per_message), (link, "ns_per_byte", cost.ns_per_byte)]
+    });
+    let (link, field, ns) = costs.into_iter().flatten().find(|(_, _, ns)| !(ns.is_finite() && *ns >= 0.0))?;
+    Some(format!("links.{link}: {field} is {ns}, expected a number from 0"))
+}
+
+fn memory_contradiction(snapshot: &Snapshot) -> Option<String> {
+    let memory = snapshot.memory.as_ref()?;
+    let (chunks, ranks) = (snapshot.chunks.len(), snapshot.ranks.len());
+    for (field, length, most, what) in [
+        ("limits", memory.limits.len(), ranks, "ranks"),
+        ("footprints", memory.footprints.len(), chunks, "chunks"),
+        ("working", memory.working.len(), chunks, "chunks"),
+    ] {
+        if length > most {
+            return Some(format!(
+                "memory.{field}: {length} values, expected {most} at most, the number of {what}"
+            ));
+        }
+    }
+    for (position, block) in memory.blocks.iter().enumerate() {
+        if let Some(chunk) = block.chunks.iter().find(|&&chunk| chunk >= chunks) {
+            return Some(format!(
+                "memory.blocks[{position}]: chunk {chunk} is not there, expected a position below {chunks}"
+            ));
+        }
+        if let Some(chunk) = repeated(&block.chunks) {
+            return Some(format!(
+                "memory.blocks[{position}]: chunk {chunk} is there twice, expected each chunk once"
+            ));
+        }
+    }
+    let footprints = memory.footprints.iter().copied();
+    let others = snapshot.chunks.iter().skip(memory.footprints.len()).map(|chunk| chunk.bytes);
+    let blocks = memory.blocks.iter().map(|block| block.bytes);
+    let working = memory.working.iter().copied();
+    let bytes = footprints.chain(others).chain(blocks).chain(working).fold(0, u64::saturating_add);
+    (bytes > BYTES_MAX).then(|| format!("memory: {bytes} bytes in all, expected {BYTES_MAX} at most"))
+}
+
+/// The first position that is in the list twice.
+fn repeated(chunks: &[usize]) -> Option<usize> {
+    let mut seen = BTreeSet::new();
+    chunks.iter().copied().find(|&chunk| !seen.insert(chunk))
 }

@@ -125,7 +125,7 @@ fn strategies_lists_every_strategy_and_parameter() {
 fn balance_prints_a_row_a_strategy() {
     let text =
         caribou(&["balance", "--chunks", "2.56e2", "--ranks", "2", "--workload", "noisy-rank"]).unwrap();
-    assert_eq!(text.lines().count(), 4 + ARRAYS.iter().count());
+    assert_eq!(text.lines().count(), 5 + ARRAYS.iter().count());
     for lists in [&["--lb", "refine,tolerance=0.1;none"][..], &["--lb", "refine,tolerance=0.1,none"]] {
         let text = caribou(&[&["balance"], lists].concat()).unwrap();
         assert!(text.lines().nth(2).unwrap().starts_with("refine,tolerance=0.1 "), "{text}");
@@ -200,6 +200,8 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
 fn a_damaged_file_is_named_with_the_place_of_the_damage() {
     let whole = serde_json::to_string(&Workload::Equal.snapshot(3, 2, 1)).unwrap();
     let cut = &whole.as_bytes()[..whole.len() / 2];
+    let with_memory =
+        |memory: &str| format!("{},\"memory\":{memory}}}", &whole[..whole.len() - 1]).into_bytes();
     for (name, content, expected) in [
         ("cut", cut.to_vec(), "FILE: not a snapshot: no valid JSON: EOF while parsing"),
         ("brotli", vec![0xff, 0, 1, 2], "not text, perhaps a file of LBAF or vt that brotli compressed"),
@@ -270,6 +272,36 @@ fn a_damaged_file_is_named_with_the_place_of_the_damage() {
             "share",
             whole.replacen("\"share\":1.0", "\"share\":1.5", 1).into_bytes(),
             "FILE: ranks[0]: share is 1.5, expected",
+        ),
+        (
+            "link",
+            whole.replacen("\"ns_per_byte\":0.0", "\"ns_per_byte\":-1", 1).into_bytes(),
+            "FILE: links.within_host: ns_per_byte is -1, expected a number from 0",
+        ),
+        (
+            "limits",
+            with_memory(r#"{"limits": [1, 2, 3]}"#),
+            "FILE: memory.limits: 3 values, expected 2 at most, the number of ranks",
+        ),
+        (
+            "working",
+            with_memory(r#"{"limits": [], "working": [1, 2, 3, 4]}"#),
+            "FILE: memory.working: 4 values, expected 3 at most, the number of chunks",
+        ),
+        (
+            "block",
+            with_memory(r#"{"limits": [], "blocks": [{"bytes": 1, "chunks": [0, 3]}]}"#),
+            "FILE: memory.blocks[0]: chunk 3 is not there, expected a position below 3",
+        ),
+        (
+            "block-twice",
+            with_memory(r#"{"limits": [], "blocks": [{"bytes": 1, "chunks": [0, 1, 0]}]}"#),
+            "FILE: memory.blocks[0]: chunk 0 is there twice, expected each chunk once",
+        ),
+        (
+            "memory",
+            with_memory(r#"{"limits": [], "footprints": [4611686018427387904]}"#),
+            "bytes in all, expected 4611686018427387904 at most",
         ),
     ] {
         refused(balance_file(name, &content), expected);

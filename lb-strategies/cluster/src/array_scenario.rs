@@ -6,11 +6,13 @@ use super::array_simulation::{Array, ArrayRun, Home, RunArray};
 use super::chunk_costs::{ChunkCosts, Grid};
 use super::costs::Costs;
 use super::ideal::ideal_s;
+use super::overheads::Overheads;
 use super::pool_scenario::{MakeVcpus, Network};
+use super::slices::Sliced;
 use lb_strategies::arrays::accept::MoveCost;
 use lb_strategies::arrays::balancer::MOVE_COST;
 use lb_strategies::arrays::strategy::Strategy;
-use lb_strategies::pools::machine::SECOND;
+use lb_strategies::pools::machine::{Nanos, SECOND};
 use lb_strategies::virtual_time::vcpus::Vcpus;
 
 /// An array on a cluster, the same in each run under any strategy.
@@ -43,6 +45,10 @@ pub struct ArrayScenario {
     pub move_cost: MoveCost,
     /// The network between ranks.
     pub network: Network,
+    /// The costs of messages and decisions, and the errors of measurements.
+    pub overheads: Overheads,
+    /// The time slice of a worker and others on its vCPU, ns; 0 if they share it at any time.
+    pub slice: Nanos,
     /// Makes the vCPUs of one run, in their initial state.
     pub make_vcpus: MakeVcpus,
 }
@@ -62,6 +68,8 @@ impl ArrayScenario {
             exchange: true,
             move_cost: MOVE_COST,
             network: Network { rtt: SECOND / 10_000, ..Network::default() },
+            overheads: Overheads::default(),
+            slice: 0,
             make_vcpus: Arc::new(vcpus),
         }
     }
@@ -73,11 +81,21 @@ impl ArrayScenario {
 
     /// Runs the array under `strategy`.
     pub fn run(&self, strategy: Arc<dyn Strategy>) -> ArrayRun {
-        let grid = self.grid();
+        self.run_telling(strategy, |_| ())
+    }
+
+    /// The same. Calls `progress` now and then, with the executed part of all iterations.
+    pub fn run_telling(&self, strategy: Arc<dyn Strategy>, progress: impl Fn(f64)) -> ArrayRun {
+        let (grid, all) = (self.grid(), f64::from(self.array.chunks) * self.array.iterations as f64);
         let mut vcpus = (self.make_vcpus)();
+        if self.slice > 0 {
+            vcpus = Box::new(Sliced::new(vcpus, self.slice));
+        }
         let run = RunArray::new(&self.array, strategy, &mut *vcpus)
             .links(self.network.links())
             .move_cost(self.move_cost)
+            .overheads(&self.overheads)
+            .progress(|executed| progress(executed as f64 / all))
             .work(|chunk, iteration| self.costs.work(grid, chunk, iteration));
         let run = match &self.homes {
             Some(homes) => run.homes(homes),

@@ -5,21 +5,24 @@
 //!   each chunk that sends to it ([`RunArray::exchange`]; by default none). There is no barrier: chunks run ahead as
 //!   far as their neighbours allow. The workers of a rank take ready chunks in the order in which these became ready.
 //! - With a [period](Array::period) of iterations there are syncs, as in the runtime. Chunks wait, unless the strategy
-//!   never moves anything. A rank reports to rank 0 when all its chunks have come. The
-//!   [balancer](lb_strategies::balancer::Balancer) decides, and rank 0 sends the moves to all ranks. Chunks that stay
-//!   continue at once. Outgoing chunks leave one after another when a marker of every rank has come. When all have
-//!   arrived, rank 0 lets incoming chunks continue. All these messages go over [`Links`].
+//!   never moves anything. A rank reports when all its chunks and those of the ranks below it have come. The
+//!   [balancer](lb_strategies::balancer::Balancer) decides on rank 0. Chunks that stay continue as soon as their rank
+//!   knows the decision. Outgoing chunks leave one after another when all ranks use the new routes. When all have
+//!   arrived, incoming chunks continue. All these packets go over [`Links`], along the tree of ranks (`tree.rs`), eight
+//!   children per rank. So events and memory are linear in ranks.
 //! - With any other period, chunks are balanced in windows. Rank 0 reads how busy ranks are, and opens a window by the
 //!   [policy](lb_strategies::window_policy) of production. Each rank reports at once. Only chunks that move wait. They
 //!   leave after their current iteration.
-//! - Reports have the measurements of a real rank, without noise. These are the CPU time of its chunks and workers, the
-//!   time that they waited for a vCPU, and the median clock of its last five bursts.
+//! - Reports have the measurements of a real rank: the CPU time of its chunks and workers, the time that they waited for
+//!   a vCPU, and the median clock of its last five bursts. They have the errors of [`Overheads::noise`].
+//! - [`Overheads`] also has the bandwidth between and within hosts, the CPU time of messages between chunks, and the time
+//!   of a decision. By default all of these cost nothing. [`Sliced`](super::Sliced) vCPUs run a worker and its
+//!   neighbours in turn.
 //!
 //! # What is not modelled
-//! - Rank 0 reads at once how busy ranks are. Ranks report directly to rank 0, and send their markers directly to each
-//!   other. In the runtime, these messages go through a tree of ranks.
-//! - A vCPU is shared continuously, not by slices of milliseconds.
-//! - Messages and decisions take no CPU time of workers.
+//! - Rank 0 reads at once how busy ranks are. In the runtime, this too goes through the tree.
+//! - An outgoing chunk does not wait for messages under the old routes that are slower than two packets of the tree.
+//! - Packets of syncs and windows, and decisions, take no CPU time of workers. Caches are not modelled.
 //! - The background load is the time waited. Neighbours are other guests: while a worker is idle, they are not
 //!   measured.
 //!
@@ -27,14 +30,19 @@
 //! event loop. In a pool, a machine per rank decides the next action; here the chunks do.
 
 mod event;
+mod groups;
 mod history;
 mod placement;
 mod report;
+mod tree;
 mod windows;
+mod wires;
 
 use std::sync::Arc;
 
+use self::groups::Groups;
 use self::history::EventLoop;
+use crate::overheads::Overheads;
 use lb_strategies::Rank;
 use lb_strategies::arrays::accept::MoveCost;
 use lb_strategies::arrays::balancer::{Decision, MOVE_COST, PhaseReport};
@@ -117,12 +125,14 @@ pub struct RunArray<'r> {
     /// Units of work of a chunk in an iteration.
     work: Box<dyn Fn(u32, u64) -> f64 + 'r>,
     /// By chunk, the chunks that it sends to.
-    sends_to: Vec<Vec<u32>>,
+    sends_to: Groups,
     /// Where each chunk begins.
     homes: Vec<Home>,
     move_cost: MoveCost,
+    overheads: Overheads,
     end: Nanos,
     keeps_reports: bool,
+    progress: Box<dyn FnMut(u64) + 'r>,
     watch: Box<dyn FnMut(Executed) + 'r>,
 }
 
@@ -153,11 +163,13 @@ impl<'r> RunArray<'r> {
             vcpus,
             links: Box::new(0),
             work: Box::new(|_, _| 1.0),
-            sends_to: vec![Vec::new(); chunks],
+            sends_to: Groups::by(chunks, std::iter::empty()),
             homes: (0..chunks).map(home).collect(),
             move_cost: MOVE_COST,
+            overheads: Overheads::default(),
             end: Nanos::MAX,
             keeps_reports: false,
+            progress: Box::new(|_| ()),
             watch: Box::new(|_| ()),
         }
     }
@@ -186,7 +198,7 @@ impl<'r> RunArray<'r> {
     /// Sets the chunks to which each chunk sends after each iteration.
     #[must_use]
     pub fn exchange(mut self, sends_to: impl Fn(u32) -> Vec<u32>) -> Self {
-        self.sends_to = (0..self.array.chunks).map(sends_to).collect();
+        self.sends_to = Groups::of((0..self.array.chunks).map(sends_to));
         self
     }
 
@@ -207,6 +219,20 @@ impl<'r> RunArray<'r> {
     #[must_use]
     pub fn move_cost(mut self, move_cost: MoveCost) -> Self {
         self.move_cost = move_cost;
+        self
+    }
+
+    /// Sets the costs of messages and decisions, and the errors of measurements.
+    #[must_use]
+    pub fn overheads(mut self, overheads: &Overheads) -> Self {
+        self.overheads = overheads.clone();
+        self
+    }
+
+    /// Calls `progress` now and then, with the number of iterations that all chunks together have executed.
+    #[must_use]
+    pub fn progress(mut self, progress: impl FnMut(u64) + 'r) -> Self {
+        self.progress = Box::new(progress);
         self
     }
 
@@ -241,6 +267,8 @@ pub struct ArrayRun {
     pub busy: Vec<Nanos>,
     /// Iterations executed, added up over all chunks.
     pub executed: u64,
+    /// Number of events that were simulated.
+    pub events: u64,
     /// Number of messages between ranks: of chunks, of syncs, and chunks that move.
     pub messages: u64,
     /// Digest of all events in order: two runs with the same digest had the same history.

@@ -76,9 +76,7 @@ impl<'r> Execution<'r> {
 
     /// Units of work per second while the worker runs, as a short burst of computation shows; 0 on a stopped vCPU.
     pub(super) fn clock(&mut self, worker: usize, now: Nanos) -> f64 {
-        let name = self.names[worker];
-        let (speed, share) = (self.vcpus.speed(name, now).0, self.vcpus.share(name, now));
-        if speed > 0.0 { speed / share } else { 0.0 }
+        self.vcpus.clock(self.names[worker], now)
     }
 
     /// Starts `work` on a worker. Returns true if it has ended at once, because it is zero.

@@ -19,5 +19,5 @@ use super::series::{PerWorker, Series};
 /// assert_eq!(shares.of(Worker { rank: Rank(2), number: 0 }).at(0).0, 1.0);
 /// ```
 pub fn on_hosts(workers: &[u32], hosts: &[Series]) -> PerWorker {
-    PerWorker::new(workers, |worker| hosts[worker.rank.index() % hosts.len()].clone())
+    PerWorker::shared(workers, hosts, |worker| worker.rank.index() % hosts.len())
 }

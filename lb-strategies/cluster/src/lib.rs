@@ -7,7 +7,8 @@
 //! |---|---|
 //! | [`virtual_time`](lb_strategies::virtual_time) | defines speeds of workers, delays between ranks, and the queue of events |
 //! | [`series`], [`jumps`], [`hardware_threads`] | define vCPU speeds by a series, at random, or by workers that share cores |
-//! | [`neighbours`], [`hosts`] | define the load of neighbours, and the free part of measured hosts |
+//! | [`neighbours`], [`hosts`], [`slices`] | define the load of neighbours, the free part of measured hosts, and time slices |
+//! | [`overheads`] | defines the costs of messages and decisions of an array, and the errors of its measurements |
 //! | [`costs`], [`chunk_costs`], [`cost_table`], [`recorded_loads`] | define the costs of iterations and chunks |
 //! | [`job_times`], [`mod@exchange`] | compute how long workers compute in a step, and how long their parts travel |
 //! | `execution` | executes the work of workers between two events |
@@ -49,11 +50,13 @@ pub mod jacobi_cluster;
 pub mod job_times;
 pub mod jumps;
 pub mod neighbours;
+pub mod overheads;
 pub mod pool_scenario;
 pub mod pool_scenarios;
 pub mod pool_simulation;
 pub mod recorded_loads;
 pub mod series;
+pub mod slices;
 pub mod step_scenario;
 pub mod step_simulation;
 
@@ -73,11 +76,13 @@ pub use lb_strategies::virtual_time::{
     Erratic, Events, Jitter, Links, PerPair, Post, SplitMix64, Traces, Vcpus, Worker,
 };
 pub use neighbours::{Beside, Neighbour, NeighbourShares, Presence};
+pub use overheads::{Bandwidths, DecisionCost, Noise, Overheads};
 pub use pool_scenario::{MakeVcpus, Network, Scenario};
 pub use pool_scenarios::sweeps::{SWEEPS, Sweep};
 pub use pool_scenarios::{SCENARIOS, ScenarioEntry, scenario};
 pub use pool_simulation::{PoolRun, RunPool, WorkerRun};
 pub use recorded_loads::{LoadFormat, RecordedLoads, RecordedLoadsError};
 pub use series::{PerWorker, Series, Shared};
+pub use slices::Sliced;
 pub use step_scenario::{StepScenario, Times};
 pub use step_simulation::{NewDivision, RunSteps, StepProgram, StepsRun};

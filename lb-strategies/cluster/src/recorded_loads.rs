@@ -7,21 +7,22 @@
 //! | [`Vom`](LoadFormat::Vom) | lines `phase,object,seconds`; lines of five fields are communication |
 //! | [`Json`](LoadFormat::Json) | an object with `phases`, each with an `id` and `tasks`; a task has `time` and `entity` |
 //!
-//! Communication is checked in the first format, and used in neither. Phases are read in the order of their numbers,
-//! which may have gaps. An object without a load in a phase costs nothing in it, and begins on the rank that had it
-//! first.
+//! Communication is checked in the first format and not used: its object ids are not those of the loads. The second
+//! format has edges, hosts, speeds of ranks and memory too; [`RecordedLoads::parse`] lists what is read. Phases are
+//! read in the order of their numbers, which may have gaps.
 //!
 //! The module gets bytes: its caller opens the files, and decompresses them if needed.
 
 mod json;
+mod phases;
+mod rank_file;
 mod vom;
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use super::array_simulation::Home;
 use super::cost_table::CostTable;
-use lb_strategies::{ArrayId, ChunkId, ChunkLoad, Rank, RankLoad, Snapshot};
+use lb_strategies::{Assignment, Background, ChunkId, Memory, Rank, Snapshot, metrics};
 
 /// The largest load that is allowed, s.
 const SECONDS_MAX: f64 = 1e6;
@@ -70,26 +71,9 @@ pub struct RecordedLoadsError {
     what: String,
 }
 
-/// The load of an object in a phase.
-#[derive(Clone, Copy)]
-struct Task {
-    phase: u64,
-    object: u64,
-    seconds: f64,
-    migratable: bool,
-}
-
-/// An object, with its place as a chunk.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Object {
-    id: u64,
-    home: Home,
-}
-
 /// The loads of one run.
 ///
 /// ```
-/// use lb_strategies::Rank;
 /// use virtual_cluster::{LoadFormat, RecordedLoads};
 /// let files = [("a.0.vom", &b"0,7,1.5\n1,7,2.0\n"[..]), ("a.1.vom", b"1,9,0.25\n")];
 /// let loads = RecordedLoads::parse(LoadFormat::Vom, &files)?;
@@ -97,166 +81,148 @@ struct Object {
 /// assert_eq!(loads.costs(10.0).cost(1, 1), 2.5);
 /// assert_eq!(loads.costs(1.0).cost(1, 0), 0.0, "object 9 was not there yet");
 /// assert_eq!(loads.mean_phase_s(), 1.75);
+/// assert_eq!(loads.snapshots()[1].chunks[1].ticks, 250_000_000);
 /// # Ok::<(), virtual_cluster::RecordedLoadsError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedLoads {
-    ranks: u32,
+    /// One per phase, in ascending order. Each has the same number of ranks, and memory without limits.
+    snapshots: Vec<Snapshot>,
+    /// By phase and rank: bytes that the rank uses besides its chunks.
+    rank_bytes: Vec<Vec<u64>>,
     /// Ordered by first rank, then by id.
-    objects: Vec<Object>,
-    /// The numbers of the phases, in ascending order.
-    phases: Vec<u64>,
-    /// The loads in seconds, one row per phase.
-    seconds: Vec<f64>,
+    homes: Vec<(ChunkId, Home)>,
 }
 
 impl RecordedLoads {
     /// Reads the files of a run, the first of rank 0. Each file has a name for error messages, and its content.
     ///
+    /// A chunk is on the rank whose file has its load. Its ticks are ns of the recorded time, so fixed tasks are chunks
+    /// that may not migrate. Of JSON, [`snapshots`](Self::snapshots) have besides:
+    ///
+    /// | in the snapshot | in the files |
+    /// |---|---|
+    /// | edges | `SendRecv` between two different objects that have loads; the last of equal pairs counts |
+    /// | host of a rank | `shared_node.id` of the metadata, or `host` of its attributes; else a host of its own |
+    /// | speed of a rank | 1 / `rank_alpha`, at most 1e6 |
+    /// | bytes of a chunk | `task_serialized_bytes`, else `task_footprint_bytes`, else the attribute `state_bytes`, else 1 |
+    /// | memory | `task_footprint_bytes`, `task_working_bytes`, and blocks by `shared_id` and `shared_bytes` |
+    ///
+    /// A phase like the one before it (`identical_to_previous`) is repeated. A phase that a file skips is left
+    /// out, and so is a task of time 0 with an invalid id, as vt writes in phase 0.
+    ///
     /// # Errors
     /// If a file has another format, there are no loads at all, or an object has two loads in a phase. A load must be a
     /// number of seconds up to 1e6.
     pub fn parse(format: LoadFormat, files: &[(&str, &[u8])]) -> Result<Self, RecordedLoadsError> {
-        let mut gathered = Gathered::default();
-        for (rank, (file, bytes)) in files.iter().enumerate() {
-            let mut take = |place: &str, task: Task| {
-                gathered.add(rank, task).map_err(|what| RecordedLoadsError { place: place.to_owned(), what })
-            };
-            match format {
-                LoadFormat::Vom => vom::read(file, bytes, &mut take)?,
-                LoadFormat::Json => json::read(file, bytes, &mut take)?,
-            }
+        let read = |(rank, &(name, bytes)): (usize, &(&str, &[u8]))| match format {
+            LoadFormat::Vom => vom::read(name, bytes),
+            LoadFormat::Json => json::read(rank, name, bytes),
+        };
+        let content = files.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
+        let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+        let (snapshots, rank_bytes) = phases::read(&names, &content)?;
+        let all = names.first().map_or_else(String::new, |name| format!("{name} and those beside it"));
+        let loads = Self::new(snapshots).map_err(|what| RecordedLoadsError { place: all, what })?;
+        Ok(Self { rank_bytes, ..loads })
+    }
+
+    /// The loads in the snapshots of the phases of a run, in order.
+    ///
+    /// # Errors
+    /// If there is no chunk at all, the number of ranks changes, or there are too many loads.
+    pub fn new(snapshots: Vec<Snapshot>) -> Result<Self, String> {
+        let homes = homes(&snapshots);
+        if homes.is_empty() {
+            return Err("no load in any file, expected one at least".to_owned());
         }
-        let all =
-            || files.first().map_or_else(String::new, |(file, _)| format!("{file} and those beside it"));
-        gathered.finish(files.len()).map_err(|what| RecordedLoadsError { place: all(), what })
+        if homes.len().saturating_mul(snapshots.len()) > LOADS_MAX {
+            let (objects, phases) = (homes.len(), snapshots.len());
+            return Err(format!("{objects} objects in {phases} phases, expected {LOADS_MAX} loads at most"));
+        }
+        let ranks = snapshots[0].ranks.len();
+        if let Some(other) = snapshots.iter().find(|snapshot| snapshot.ranks.len() != ranks) {
+            let (phase, others) = (other.phase, other.ranks.len());
+            return Err(format!("{others} ranks in phase {phase}, expected {ranks} as in the first phase"));
+        }
+        Ok(Self { rank_bytes: vec![vec![0; ranks]; snapshots.len()], snapshots, homes })
     }
 
     /// Number of ranks.
     pub fn ranks(&self) -> u32 {
-        self.ranks
+        self.snapshots[0].ranks.len() as u32
     }
 
     /// Number of phases.
     pub fn phases(&self) -> u64 {
-        self.phases.len() as u64
+        self.snapshots.len() as u64
     }
 
-    /// Where each chunk begins. Chunks are ordered by this rank, then by the ids of their objects.
+    /// Where each chunk begins: the rank of its first phase. Chunks are ordered by this rank, then by the ids of their
+    /// objects.
     pub fn homes(&self) -> Vec<Home> {
-        self.objects.iter().map(|object| object.home).collect()
+        self.homes.iter().map(|(_, home)| *home).collect()
     }
 
-    /// Costs of chunks, one row per phase: seconds times `scale`.
+    /// Where each chunk begins on another number of ranks: in blocks, in the order of [`homes`](Self::homes).
+    ///
+    /// # Panics
+    /// If there is no rank.
+    pub fn homes_on(&self, ranks: u32) -> Vec<Home> {
+        assert!(ranks > 0, "chunks begin on a rank");
+        let mut homes = self.homes();
+        if ranks != self.ranks() {
+            let chunks = homes.len() as u64;
+            let block = |chunk| Rank((chunk * u64::from(ranks) / chunks) as u32);
+            homes.iter_mut().zip(0..).for_each(|(home, chunk)| home.rank = block(chunk));
+        }
+        homes
+    }
+
+    /// Costs of chunks, one row per phase: seconds times `scale`. A chunk without a load in a phase costs nothing.
     pub fn costs(&self, scale: f64) -> CostTable {
-        CostTable::new(
-            self.objects.len() as u32,
-            self.seconds.iter().map(|seconds| seconds * scale).collect(),
-        )
+        let column: BTreeMap<ChunkId, usize> = self.homes.iter().map(|(id, _)| *id).zip(0..).collect();
+        let mut costs = vec![0.0; self.homes.len() * self.snapshots.len()];
+        for (snapshot, row) in self.snapshots.iter().zip(costs.chunks_mut(self.homes.len())) {
+            for chunk in &snapshot.chunks {
+                row[column[&chunk.id]] = chunk.ticks as f64 / 1e9 * scale;
+            }
+        }
+        CostTable::new(self.homes.len() as u32, costs)
     }
 
-    /// Mean length of a phase if objects had stayed on their first ranks: the time of the busiest rank, s.
+    /// Mean length of a phase in the placement of the files: the time of the busiest rank, s.
     pub fn mean_phase_s(&self) -> f64 {
-        let longest_s = |row: &[f64]| {
-            let mut of_ranks = vec![0.0; self.ranks as usize];
-            row.iter().zip(&self.objects).for_each(|(seconds, object)| {
-                of_ranks[object.home.rank.index()] += seconds;
-            });
-            of_ranks.into_iter().fold(0.0, f64::max)
+        let longest_ns = |snapshot: &Snapshot| {
+            metrics::max_ns(snapshot, &Assignment::current(snapshot), Background::Share) as f64
         };
-        self.seconds.chunks(self.objects.len()).map(longest_s).sum::<f64>() / self.phases.len() as f64
+        self.snapshots.iter().map(longest_ns).sum::<f64>() / 1e9 / self.snapshots.len() as f64
     }
 
-    /// The phases as a strategy would get them on equal ranks, if objects had stayed on their first ranks. An object
-    /// without a load in a phase has load 0 in it.
-    pub fn snapshots(&self) -> impl Iterator<Item = Snapshot> + '_ {
-        self.phases.iter().zip(self.seconds.chunks(self.objects.len())).map(|(&phase, row)| {
-            let chunk = |(object, seconds): (&Object, &f64)| ChunkLoad {
-                id: ChunkId { array: ArrayId(0), key: object.id },
-                rank: object.home.rank,
-                ticks: (seconds * 1e9).round() as u64,
-                bytes: 1,
-                migratable: object.home.migratable,
-            };
-            let ranks = vec![RankLoad::default(); self.ranks as usize];
-            Snapshot {
-                phase,
-                ranks,
-                chunks: self.objects.iter().zip(row).map(chunk).collect(),
-                ..Snapshot::default()
-            }
-        })
+    /// The phases as a strategy would get them, with the chunks that have a load in them.
+    pub fn snapshots(&self) -> &[Snapshot] {
+        &self.snapshots
+    }
+
+    /// Limits the memory of each rank to `bytes`, less what the rank uses besides its chunks (`rank_working_bytes`).
+    pub fn limit_memory(&mut self, bytes: u64) {
+        for (snapshot, used) in self.snapshots.iter_mut().zip(&self.rank_bytes) {
+            let memory = snapshot.memory.get_or_insert_with(Memory::default);
+            memory.limits = used.iter().map(|used| bytes.saturating_sub(*used)).collect();
+        }
     }
 }
 
-/// The content of the files read so far.
-#[derive(Default)]
-struct Gathered {
-    /// By object.
-    objects: BTreeMap<u64, Seen>,
-    /// By phase and object.
-    seconds: BTreeMap<u64, BTreeMap<u64, f64>>,
-}
-
-/// An object, as in the first phase that has it.
-struct Seen {
-    phase: u64,
-    rank: u32,
-    migratable: bool,
-}
-
-impl Gathered {
-    fn add(&mut self, rank: usize, task: Task) -> Result<(), String> {
-        let Task { phase, object, seconds, migratable } = task;
-        if !(0.0..=SECONDS_MAX).contains(&seconds) {
-            return Err(no_load(&seconds.to_string()));
-        }
-        if self.seconds.entry(phase).or_default().insert(object, seconds).is_some() {
-            return Err(format!("object {object} has two loads in phase {phase}, expected each object once"));
-        }
-        let seen = Seen { phase, rank: rank as u32, migratable };
-        match self.objects.entry(object) {
-            Entry::Vacant(place) => {
-                place.insert(seen);
-            }
-            Entry::Occupied(mut place) => {
-                let migratable = migratable && place.get().migratable;
-                if phase < place.get().phase {
-                    place.insert(seen);
-                }
-                place.get_mut().migratable = migratable;
-            }
-        }
-        Ok(())
+/// All chunks with their first ranks. A chunk that may not migrate in one phase may not migrate at all.
+fn homes(snapshots: &[Snapshot]) -> Vec<(ChunkId, Home)> {
+    let mut homes: BTreeMap<ChunkId, Home> = BTreeMap::new();
+    for chunk in snapshots.iter().flat_map(|snapshot| &snapshot.chunks) {
+        let first = Home { rank: chunk.rank, migratable: true };
+        homes.entry(chunk.id).or_insert(first).migratable &= chunk.migratable;
     }
-
-    fn finish(self, ranks: usize) -> Result<RecordedLoads, String> {
-        let loads = self.objects.len().saturating_mul(self.seconds.len());
-        if loads == 0 {
-            return Err("no load in any file, expected one at least".to_owned());
-        }
-        if loads > LOADS_MAX {
-            return Err(format!(
-                "{} objects in {} phases, expected {LOADS_MAX} loads at most",
-                self.objects.len(),
-                self.seconds.len()
-            ));
-        }
-        let home = |seen: &Seen| Home { rank: Rank(seen.rank), migratable: seen.migratable };
-        let mut objects: Vec<Object> =
-            self.objects.iter().map(|(&id, seen)| Object { id, home: home(seen) }).collect();
-        objects.sort_by_key(|object| (object.home.rank, object.id));
-        let row = |loads: &BTreeMap<u64, f64>| -> Vec<f64> {
-            objects.iter().map(|object| loads.get(&object.id).copied().unwrap_or(0.0)).collect()
-        };
-        let seconds = self.seconds.values().flat_map(row).collect();
-        Ok(RecordedLoads {
-            ranks: ranks as u32,
-            phases: self.seconds.into_keys().collect(),
-            seconds,
-            objects,
-        })
-    }
+    let mut homes: Vec<(ChunkId, Home)> = homes.into_iter().collect();
+    homes.sort_by_key(|(id, home)| (home.rank, *id));
+    homes
 }
 
 /// The error for a text that should be a load.

@@ -1,8 +1,9 @@
 //! Defines values that are constant for a while and then jump, such as a recorded speed or share.
 
-use lb_strategies::Rank;
+use std::sync::Arc;
+
 use lb_strategies::pools::machine::{Nanos, SECOND};
-use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
+use lb_strategies::virtual_time::vcpus::{Vcpus, Worker, all_workers};
 
 /// A value as a function of time, constant between jumps. The last value holds forever.
 ///
@@ -63,23 +64,45 @@ impl Series {
 /// ```
 #[derive(Clone, Debug)]
 pub struct PerWorker {
-    /// By rank, then by number.
-    series: Vec<Vec<Series>>,
+    /// Each once. Copies share them, as there may be millions of workers.
+    series: Arc<[Series]>,
+    /// By worker, the place of its series.
+    places: Arc<[u32]>,
+    /// By rank, the place of its first worker.
+    firsts: Arc<[u32]>,
 }
 
 impl PerWorker {
     /// The series of each worker. `workers` has the number of workers of each rank.
-    pub fn new(workers: &[u32], mut series: impl FnMut(Worker) -> Series) -> Self {
-        let of_rank = |(rank, &workers): (u32, &u32)| {
-            (0..workers).map(|number| series(Worker { rank: Rank(rank), number })).collect()
-        };
-        Self { series: (0..).zip(workers).map(of_rank).collect() }
+    pub fn new(workers: &[u32], series: impl FnMut(Worker) -> Series) -> Self {
+        let mut different: Vec<Series> = Vec::new();
+        let mut places = Vec::new();
+        for series in all_workers(workers).map(series) {
+            if different.last() != Some(&series) {
+                different.push(series);
+            }
+            places.push(different.len() as u32 - 1);
+        }
+        Self { series: different.into(), places: places.into(), firsts: firsts(workers) }
+    }
+
+    /// Each worker has the series at a place of `series`.
+    pub(crate) fn shared(workers: &[u32], series: &[Series], place: impl FnMut(Worker) -> usize) -> Self {
+        let places = all_workers(workers).map(place).map(|place| place as u32).collect();
+        Self { series: series.into(), places, firsts: firsts(workers) }
     }
 
     /// The series of one worker.
     pub fn of(&self, worker: Worker) -> &Series {
-        &self.series[worker.rank.index()][worker.number as usize]
+        let worker = self.firsts[worker.rank.index()] + worker.number;
+        &self.series[self.places[worker as usize] as usize]
     }
+}
+
+/// The number of the first worker of each rank.
+fn firsts(workers: &[u32]) -> Arc<[u32]> {
+    let first = |next: &mut u32, &workers: &u32| Some(std::mem::replace(next, *next + workers));
+    workers.iter().scan(0, first).collect()
 }
 
 impl Vcpus for PerWorker {
@@ -149,6 +172,7 @@ impl Vcpus for Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lb_strategies::Rank;
     use lb_strategies::virtual_time::vcpus::Traces;
 
     #[test]

@@ -70,6 +70,11 @@ impl BalancedUnits {
         ChunkId { array: self.leaders.get(chunk.array.index()).copied().unwrap_or(chunk.array), ..chunk }
     }
 
+    /// True if each chunk is a unit.
+    pub(crate) fn are_chunks(&self) -> bool {
+        self.unit_of_chunk.is_none()
+    }
+
     /// The rank of each measured chunk, from the ranks of the units.
     pub(crate) fn expand(&self, seen: &[Rank]) -> Vec<Rank> {
         match &self.unit_of_chunk {

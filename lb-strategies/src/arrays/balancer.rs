@@ -314,6 +314,22 @@ impl Balancer {
         Ok(self.settle(&expected, answer))
     }
 
+    /// Forgets the loads before the next report. In windows a load is a part of the sum of all loads, so loads before and
+    /// after chunks have come or gone do not compare.
+    pub(super) fn forget_loads(&mut self) {
+        self.history = History::default();
+    }
+
+    /// The chunks of the last report, on the ranks where they were measured.
+    pub(super) fn placed(&self) -> &[ChunkLoad] {
+        &self.measured.chunks
+    }
+
+    /// True unless chunks of several arrays go together.
+    pub(super) fn places_single_chunks(&self) -> bool {
+        self.units.are_chunks()
+    }
+
     /// Notes that the moves of the last decision have taken this long, ns.
     pub fn moved(&mut self, took_ns: u64) {
         self.move_price.end(took_ns);

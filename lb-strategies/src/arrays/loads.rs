@@ -44,6 +44,20 @@ impl Loads {
         }
     }
 
+    /// Available ranks of these capacities that finish at these times, ns.
+    pub(crate) fn of_ranks(ranks: impl Iterator<Item = (f64, u64)>) -> Self {
+        let (capacity, times): (Vec<f64>, Vec<u64>) =
+            ranks.map(|(capacity, ns)| (tamed(capacity), ns)).unzip();
+        let limit = u64::MAX / (capacity.len() + 1) as u64 / 2;
+        let ticks = |(capacity, &ns): (&f64, &u64)| ((capacity * ns as f64) as u64).min(limit);
+        Self {
+            ticks: capacity.iter().zip(&times).map(ticks).collect(),
+            available: (0..capacity.len() as u32).map(Rank).collect(),
+            capacity,
+            limit,
+        }
+    }
+
     /// Ranks that hold the chunks that `assignment` gives them. A chunk on a rank that does not exist is not counted.
     pub(crate) fn placed(snapshot: &Snapshot, assignment: &Assignment, model: Background) -> Self {
         let mut loads = Self::background(snapshot, model);

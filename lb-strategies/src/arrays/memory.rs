@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::arrays::loads::Loads;
 use crate::arrays::snapshot::{Assignment, Memory, Snapshot};
+use crate::arrays::strategy::Background;
 use crate::rank::Rank;
 
 /// The memory that each rank uses under a placement that changes.
@@ -82,6 +84,14 @@ impl<'a> MemoryUse<'a> {
         on_rank.bytes.saturating_add(more).saturating_add(most) <= self.limit(rank)
     }
 
+    /// The chunks that use the first block of this chunk; none if it uses no block.
+    pub(crate) fn sharers(&self, chunk: usize) -> Option<&'a [usize]> {
+        let block = *self.blocks_of[chunk].first()?;
+        let chunks: &'a [usize] = &self.memory.blocks[block as usize].chunks;
+        // A list with a chunk that does not exist is of no use.
+        chunks.iter().all(|&chunk| chunk < self.snapshot.chunks.len()).then_some(chunks)
+    }
+
     /// Moves a chunk.
     pub(crate) fn transfer(&mut self, chunk: usize, from: Rank, to: Rank) {
         self.remove(chunk, from);
@@ -108,12 +118,12 @@ impl<'a> MemoryUse<'a> {
         let Some(on_rank) = self.ranks.get_mut(rank.index()) else { return };
         let mut less = footprint;
         for &block in &self.blocks_of[chunk] {
-            if release(&mut on_rank.blocks, block) {
+            if release(&mut on_rank.blocks, &block) {
                 less = less.saturating_add(self.memory.blocks[block as usize].bytes);
             }
         }
         on_rank.bytes = on_rank.bytes.saturating_sub(less);
-        release(&mut on_rank.working, working);
+        release(&mut on_rank.working, &working);
     }
 
     fn block_bytes(&self, block: u32) -> u64 {
@@ -130,11 +140,11 @@ impl<'a> MemoryUse<'a> {
 }
 
 /// Takes one user off an entry. Returns true if it was the last one.
-fn release<K: Ord>(users: &mut BTreeMap<K, u32>, key: K) -> bool {
-    let Some(count) = users.get_mut(&key) else { return false };
+fn release<K: Ord>(users: &mut BTreeMap<K, u32>, key: &K) -> bool {
+    let Some(count) = users.get_mut(key) else { return false };
     *count -= 1;
     if *count == 0 {
-        users.remove(&key);
+        users.remove(key);
         return true;
     }
     false
@@ -199,6 +209,18 @@ impl Assignment {
             }
         }
         self
+    }
+
+    /// This assignment [within memory](Self::within_memory), or the current placement if the moves that fit make no
+    /// sense without the others: if the last rank then finishes later than now.
+    #[must_use]
+    pub(crate) fn within_memory_or_stay(self, snapshot: &Snapshot, model: Background) -> Self {
+        if snapshot.memory.is_none() {
+            return self;
+        }
+        let kept = self.within_memory(snapshot);
+        let loads = Loads::placed(snapshot, &kept, model);
+        kept.unless_worse(snapshot, &loads, model)
     }
 }
 

@@ -3,15 +3,16 @@
 //! To add a strategy, write a file with a type, its [`Strategy`] and an `ENTRY`, and add the `ENTRY` to `ENTRIES`. The
 //! property tests run every entry of this table.
 
+pub mod comm;
 pub mod greedy;
-pub mod greedy_refine;
+pub mod hierarchical;
 pub mod none;
 pub mod program;
 pub mod random;
 pub mod refine;
-pub mod refine_best;
 pub mod refine_paper;
 pub mod rotate;
+pub mod sfc;
 
 use crate::arrays::strategy::Strategy;
 use crate::entry::Entry;
@@ -23,8 +24,9 @@ pub(crate) const ENTRIES: &[Entry<dyn Strategy>] = &[
     rotate::ENTRY,
     random::ENTRY,
     greedy::ENTRY,
-    greedy_refine::ENTRY,
     refine_paper::ENTRY,
     refine::ENTRY,
-    refine_best::ENTRY,
+    sfc::ENTRY,
+    hierarchical::ENTRY,
+    comm::ENTRY,
 ];

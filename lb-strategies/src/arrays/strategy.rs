@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::arrays::groups::Hierarchy;
 use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::parameters::{Parameter, Parameters};
 use crate::parse_error::ParseError;
@@ -55,7 +56,7 @@ pub trait Strategy: Send + Sync {
 ///
 /// ```
 /// use lb_strategies::{ARRAYS, Background, Terms};
-/// assert_eq!(ARRAYS.parse("refine")?.terms(), Terms { scatters: true, ..Terms::default() });
+/// assert_eq!(ARRAYS.parse("greedy")?.terms(), Terms { scatters: true, ..Terms::default() });
 /// let paper = ARRAYS.parse("refine-paper")?.terms();
 /// assert_eq!((paper.smoothing, paper.background, paper.must_pay), (1.0, Background::Additive, false));
 /// # Ok::<(), lb_strategies::ParseError>(())
@@ -77,6 +78,8 @@ pub struct Terms {
     pub scatters: bool,
     /// Whether the strategy wants to know which chunks send to which; never by default. Runs record edges only if so.
     pub edges: EdgeUse,
+    /// How windows are decided on two levels, so that no rank needs the chunks of all ranks; none by default.
+    pub hierarchy: Option<Hierarchy>,
     /// Weight of the newest phase in the expected load of a chunk, in (0, 1]; 0.5 by default. 1 expects the last phase
     /// again.
     pub smoothing: f64,
@@ -96,6 +99,7 @@ impl Default for Terms {
             must_pay: true,
             scatters: false,
             edges: EdgeUse::Never,
+            hierarchy: None,
             smoothing: 0.5,
             speed_noise: 0.08,
             background_by_idle: false,

@@ -67,8 +67,11 @@ impl Traffic {
             let [from, to] = [edge.from, edge.to].map(|chunk| assignment.ranks[chunk]);
             if from != to {
                 let ns = costs.both_ns(edge)[usize::from(costs.is_far(from, to))];
-                let ends = [traffic.sent.get_mut(from.index()), traffic.received.get_mut(to.index())];
-                ends.into_iter().flatten().for_each(|sum| *sum += ns);
+                if let Some(sent) = traffic.sent.get_mut(from.index())
+                    && let Some(received) = traffic.received.get_mut(to.index())
+                {
+                    (*sent, *received) = (*sent + ns, *received + ns);
+                }
             }
         }
         Some(traffic)

@@ -19,12 +19,21 @@ pub trait Links {
     fn service(&mut self, _rank: Rank) -> Nanos {
         0
     }
+
+    /// True if a message between two ranks never has a delay so short that it would overtake an earlier one.
+    fn keeps_order(&self) -> bool {
+        false
+    }
 }
 
 /// The same delay for all pairs at all times.
 impl Links for Nanos {
     fn delay(&mut self, _from: Rank, _to: Rank, _now: Nanos) -> Nanos {
         *self
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
     }
 }
 
@@ -35,6 +44,10 @@ impl<L: Links + ?Sized> Links for Box<L> {
 
     fn service(&mut self, rank: Rank) -> Nanos {
         (**self).service(rank)
+    }
+
+    fn keeps_order(&self) -> bool {
+        (**self).keeps_order()
     }
 }
 

@@ -42,6 +42,12 @@ pub trait Vcpus {
         1.0
     }
 
+    /// Units of work per second while the worker runs, as a short burst of computation shows; 0 on a stopped vCPU.
+    fn clock(&mut self, worker: Worker, now: Nanos) -> f64 {
+        let (speed, share) = (self.speed(worker, now).0, self.share(worker, now));
+        if speed > 0.0 { speed / share } else { 0.0 }
+    }
+
     /// Notes that a worker begins or stops executing. Returns true if this changes the speed of others. An unchanged
     /// speed must hold at least until the time that was returned with it.
     fn occupied(&mut self, _worker: Worker, _occupied: bool, _now: Nanos) -> bool {

@@ -61,7 +61,7 @@ impl Chunk for Heavy {
 #[test]
 fn the_largest_loads_and_sizes_end_no_run() {
     for extreme in [Extreme::Charge, Extreme::Load, Extreme::StateBytes, Extreme::All] {
-        for lb in ["rotate", "random", "refine", "greedy", "refine-best"] {
+        for lb in ["rotate", "random", "refine", "greedy", "hierarchical"] {
             for config in [Config::default().ranks(3), Config::default().ranks(3).simulate(5)] {
                 let what = format!("{extreme:?} under {lb}");
                 let config = config.period(1).lb(lb).unwrap_or_else(|error| panic!("{error}"));

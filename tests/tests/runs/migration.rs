@@ -257,7 +257,7 @@ fn declared_loads_decide_where_chunks_go() {
         |chunk| Declared::Load(ticks(chunk)),
         |chunk| Declared::Both(ticks(chunk)),
     ];
-    for lb in ["refine", "refine-best"] {
+    for lb in ["refine", "comm"] {
         for declare in ways {
             assert_eq!(after_one_sync(2, lb, 16, declare), [6, 10], "{lb}");
         }

@@ -69,7 +69,7 @@ impl Chunk for Member {
 }
 
 fn simulate(seed: u64, ranks: u32, period: Period) -> Report {
-    let lb = ["refine", "greedy", "greedy-refine", "random", "rotate", "program"][(seed % 6) as usize];
+    let lb = ["refine", "greedy", "hierarchical", "random", "rotate", "program"][(seed % 6) as usize];
     let config = simulated(seed)
         .ranks(ranks)
         .balance(period)

@@ -5,9 +5,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use caribou::trace::{Shape, SyncReport};
 use lb_strategies::Prediction;
-use lb_strategies::balancer::{Balancer, ChunkReport, Decision, PhaseReport};
+use lb_strategies::balancer::{Balancer, Decision};
 use presentation::Table;
 use presentation::format::decimal;
 use serde::Serialize;
@@ -15,7 +14,7 @@ use trace_reader::Trace;
 
 use super::{Named, strategies};
 use crate::Error;
-use crate::trace::lb::why_none;
+use crate::recorded::{Reported, of_syncs};
 use crate::trace::open::warn;
 
 /// Decision of one strategy at one sync.
@@ -88,7 +87,7 @@ is at least the gain needed, which the cost of syncs and moves sets; none otherw
 pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write) -> Result<(), Error> {
     let trace = Trace::open(path)?;
     warn(&trace.problems);
-    let reports = reports(&trace)?;
+    let reports = of_syncs(&trace).or_else(refused)?;
     let strategies = if specs.is_empty() { own(&trace.run.lb)? } else { strategies(specs)? };
     let prediction = prediction(&trace.run.predict)?;
     let rows =
@@ -104,9 +103,6 @@ pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write
     write!(out, "{table}")?;
     Ok(writeln!(out, "{LEGEND}")?)
 }
-
-/// The reports of ranks at a sync, and the record of the decision of the run.
-type Reported<'t> = (&'t PhaseReport, &'t SyncReport);
 
 /// Decides all syncs by one strategy. `own` means the strategy of the run: its recorded times of deciding and moving
 /// count. Another strategy decides and moves in no time, because its times are unknown.
@@ -146,62 +142,4 @@ fn own(spec: &str) -> Result<Vec<Named>, Error> {
 
 fn refused<T>(why: impl std::fmt::Display) -> Result<T, Error> {
     Err(Error::Usage(format!("--trace: {why}")))
-}
-
-/// Returns the reports of all syncs. Refuses a trace with a gap, because each decision depends on those before it.
-fn reports(trace: &Trace) -> Result<Vec<Reported<'_>>, Error> {
-    if trace.run.shape != Shape::Arrays {
-        return refused(format!("the run is of {}, which has no syncs", trace.run.shape.program()));
-    }
-    let mut syncs: Vec<&SyncReport> = trace.syncs.iter().collect();
-    syncs.sort_by_key(|sync| sync.sync);
-    if syncs.is_empty() {
-        return refused(why_none(trace));
-    }
-    if let Some((missing, _)) = (0..).zip(&syncs).find(|(number, sync)| *number != sync.sync) {
-        return refused(format!("sync {missing} is missing in the trace, and later decisions depend on it"));
-    }
-    let reports: Vec<&PhaseReport> = syncs.iter().filter_map(|sync| sync.reported.as_deref()).collect();
-    if reports.is_empty() {
-        return refused(
-            "the trace has no reports of ranks to syncs: record the run with CARIBOU_LB_REPORTS=on",
-        );
-    }
-    if let Some(without) = syncs.iter().find(|sync| sync.reported.is_none()) {
-        let sync = without.sync;
-        return refused(format!(
-            "the reports of ranks to sync {sync} are missing in the trace: they were too long to be recorded"
-        ));
-    }
-    match contradiction(&reports) {
-        None => Ok(reports.into_iter().zip(syncs.iter().copied()).collect()),
-        Some(why) => refused(why),
-    }
-}
-
-/// Returns the first value in the reports that no run can record. The balancer relies on their validity.
-fn contradiction<'t>(reports: &[&'t PhaseReport]) -> Option<String> {
-    let ranks = reports.first()?.ranks.len();
-    let windows = |(sync, report): (usize, &&'t PhaseReport)| {
-        report.undecided.iter().chain([*report]).map(move |report| (sync, report))
-    };
-    reports.iter().enumerate().flat_map(windows).find_map(|(sync, report)| {
-        let reported = report.ranks.len();
-        if reported != ranks {
-            return Some(format!(
-                "sync {sync} has reports of {reported} ranks, expected {ranks} as sync 0 has"
-            ));
-        }
-        let speeds = report.ranks.iter().map(|rank| rank.sample.map_or(0.0, |sample| sample.speed));
-        if let Some((rank, speed)) = speeds.enumerate().find(|(_, speed)| !speed.is_finite()) {
-            return Some(format!(
-                "sync {sync}: the speed of rank {rank} is {speed}, expected a finite number"
-            ));
-        }
-        let named = |chunk: &ChunkReport| {
-            [(chunk.load.rank, "is on"), (chunk.wish.unwrap_or_default(), "is to go to")]
-        };
-        let (rank, what) = report.chunks.iter().flat_map(named).find(|(rank, _)| rank.index() >= ranks)?;
-        Some(format!("sync {sync}: a chunk {what} rank {rank}, expected one of {ranks}, counted from 0"))
-    })
 }

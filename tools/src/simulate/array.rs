@@ -10,11 +10,12 @@ use super::chunk_cost::{self, ChunkCost, Shape};
 use super::cluster::{self, NetworkOptions};
 use super::compare::{DESCRIBED, Policy, all_complete, write_tables};
 use super::files::Files;
-use super::{periods, recorded, values};
-use crate::Error;
+use super::overheads::OverheadOptions;
+use super::{periods, values};
+use crate::{Error, recorded};
 
 /// Default of `--compare`. `program`, `rotate` and `random` are left out because they balance nothing here.
-const COMPARED: &str = "none,refine,refine-best,refine-paper,greedy-refine,greedy";
+const COMPARED: &str = "none,refine,refine-paper,greedy";
 
 /// Default number of chunks per worker.
 const CHUNKS_PER_WORKER: u32 = 16;
@@ -27,8 +28,10 @@ const ITERATIONS_MOST: u64 = 10_000_000;
 const ITERATIONS: u64 = 500;
 /// Largest number of costs of random walks, because all are stored.
 const WALKED_MOST: f64 = 5e7;
-/// Largest number of chunks that all ranks examine in all syncs.
-const LOOKED_AT_MOST: f64 = 1e10;
+/// Largest number of chunks, because all are in memory.
+const CHUNKS_MOST: u32 = 50_000_000;
+/// Largest number of ranks times syncs, because each decision is kept with figures of all ranks.
+const DECIDED_MOST: f64 = 1e8;
 
 /// An array with a name, or one described.
 #[derive(clap::Args)]
@@ -52,6 +55,8 @@ pub(super) struct Options {
     cluster: cluster::Options,
     #[command(flatten)]
     described: ArrayOptions,
+    #[command(flatten)]
+    overheads: OverheadOptions,
 }
 
 /// An array.
@@ -60,7 +65,7 @@ pub(super) struct Options {
 #[command(next_help_heading = "Array")]
 struct ArrayOptions {
     /// Chunks; if not given 16 for each worker.
-    #[arg(long, value_parser = presentation::count_parser(1..=1_000_000u32))]
+    #[arg(long, value_parser = presentation::count_parser(1..=CHUNKS_MOST))]
     chunks: Option<u32>,
     /// Iterations of each chunk; if not given 500.
     #[arg(long, value_name = "COUNT", value_parser = values::count)]
@@ -105,7 +110,7 @@ Eight ranks of one worker, a neighbour beside the last for ten seconds
 A hot spot that moves, a sync every five iterations
   caribou simulate array --ranks 64 --workers 1 --cost hot-spot:5 --period 5
 The loads of a run that vt recorded, under four strategies and seven periods
-  caribou simulate array --cost recorded:lbaf/data --compare none,refine,greedy-refine,greedy --period 1,2,5,10,20,50,auto
+  caribou simulate array --cost recorded:lbaf/data --compare none,refine,greedy --period 1,2,5,10,20,50,auto
 How long each iteration takes in figure 3 of the refinement paper
   caribou simulate array --scenario R3 --compare none,refine-paper,refine --plot r3.svg";
 
@@ -133,7 +138,10 @@ impl Options {
             [all] if all == "all" => ARRAY_SCENARIOS.iter().map(|entry| entry.build()).collect(),
             names => names.iter().map(|name| named(name)).collect::<Result<_, _>>()?,
         };
-        scenarios.iter_mut().for_each(|scenario| self.wires.apply(&mut scenario.network));
+        for scenario in &mut scenarios {
+            self.wires.apply(&mut scenario.network);
+            self.overheads.apply(scenario, self.wires.seed);
+        }
         Ok(scenarios)
     }
 }
@@ -152,11 +160,11 @@ impl ArrayOptions {
     /// The scenario with this period.
     fn at(&self, period: Period, scenario: &ArrayScenario) -> Result<ArrayScenario, Error> {
         let array = Array { period, ..scenario.array.clone() };
-        let looked_at = array.syncs() as f64 * f64::from(array.chunks) * array.workers.len() as f64;
-        if looked_at > LOOKED_AT_MOST {
-            let why = "each rank looks at all chunks in each sync";
+        let decided = array.syncs() as f64 * array.workers.len() as f64;
+        if decided > DECIDED_MOST {
+            let why = "figures of each rank are kept at each sync";
             return Err(Error::Usage(format!(
-                "--period {period}: {why}, {looked_at:.0e} times, expected {LOOKED_AT_MOST:e} at most"
+                "--period {period}: {why}, {decided:.0e}, expected {DECIDED_MOST:e} at most"
             )));
         }
         let name = if self.period.len() > 1 { format!("period {period}") } else { DESCRIBED.to_owned() };
@@ -165,8 +173,15 @@ impl ArrayOptions {
 
     /// Chunks in blocks, with synthetic costs.
     fn shaped(&self, shape: Shape, cluster: &cluster::Options, seed: u64) -> Result<ArrayScenario, Error> {
+        cluster.check_workers()?;
         let workers = cluster.workers();
-        let chunks = self.chunks.unwrap_or(CHUNKS_PER_WORKER * workers.iter().sum::<u32>());
+        let each = CHUNKS_PER_WORKER * workers.iter().sum::<u32>();
+        if self.chunks.is_none() && each > CHUNKS_MOST {
+            return Err(Error::Usage(format!(
+                "{each} chunks, {CHUNKS_PER_WORKER} for each worker, expected --chunks {CHUNKS_MOST} at most"
+            )));
+        }
+        let chunks = self.chunks.unwrap_or(each);
         let array = self.array(chunks, self.iterations.unwrap_or(ITERATIONS), workers)?;
         let walked = f64::from(chunks) * array.iterations as f64;
         if matches!(shape, Shape::Walk(_)) && walked > WALKED_MOST {
@@ -186,8 +201,10 @@ impl ArrayOptions {
         cluster: &cluster::Options,
         seed: u64,
     ) -> Result<ArrayScenario, Error> {
-        let loads = recorded::read(stem, scale)?;
-        let (homes, cluster) = (loads.homes(), cluster.recorded(loads.ranks())?);
+        let loads = recorded::read("--cost recorded:", stem)?;
+        recorded::note(stem, &loads, scale);
+        let cluster = cluster.recorded(loads.ranks());
+        let homes = loads.homes_on(cluster.ranks());
         let chunks = homes.len() as u32;
         if let Some(given) = self.chunks.filter(|&given| given != chunks) {
             return Err(Error::Usage(format!(

@@ -42,25 +42,24 @@ struct Sync {
 }
 
 impl Sync {
-    fn new(sync: &SyncRun) -> Self {
-        let SyncRun { at, decision, .. } = sync;
+    fn new(SyncRun { at, decision, .. }: SyncRun) -> Self {
         Self {
-            at_s: seconds(*at),
+            at_s: seconds(at),
             imbalance_before: decision.imbalance_before,
             imbalance_predicted: decision.imbalance_predicted,
             proposed: decision.proposed,
             moved: decision.moves.len(),
             predictor: decision.prediction.name(),
-            share: decision.share.clone(),
-            capacity: decision.capacity.clone(),
-            chunks_per_rank: decision.chunks_per_rank.clone(),
+            share: decision.share,
+            capacity: decision.capacity,
+            chunks_per_rank: decision.chunks_per_rank,
         }
     }
 }
 
 impl ArrayMetrics {
     /// The figures of `run`, which is `scenario` under a strategy.
-    fn new(scenario: &ArrayScenario, run: &ArrayRun) -> Self {
+    fn new(scenario: &ArrayScenario, run: ArrayRun) -> Self {
         let all = u64::from(scenario.array.chunks) * scenario.array.iterations;
         Self {
             saved_percent: None,
@@ -70,7 +69,7 @@ impl ArrayMetrics {
             predictor: run.syncs.last().map(|sync| sync.decision.prediction.name()),
             missing: all - run.executed,
             iteration_times_s: run.iteration_times().into_iter().map(seconds).collect(),
-            syncs: run.syncs.iter().map(Sync::new).collect(),
+            syncs: run.syncs.into_iter().map(Sync::new).collect(),
         }
     }
 }
@@ -83,9 +82,9 @@ impl Comparable for ArrayScenario {
         ArrayScenario::ideal_s(self)
     }
 
-    fn run_under(&self, policy: &Arc<dyn Strategy>) -> (f64, ArrayMetrics) {
-        let run = self.run(Arc::clone(policy));
-        (seconds(run.makespan()), ArrayMetrics::new(self, &run))
+    fn run_under(&self, policy: &Arc<dyn Strategy>, tell: &dyn Fn(f64)) -> (f64, ArrayMetrics) {
+        let run = self.run_telling(Arc::clone(policy), tell);
+        (seconds(run.makespan()), ArrayMetrics::new(self, run))
     }
 
     fn comparison(&self, ideal_s: f64, outcomes: Vec<Outcome<ArrayMetrics>>) -> Comparison<ArrayMetrics> {

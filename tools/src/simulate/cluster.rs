@@ -15,8 +15,12 @@ use crate::{Error, input};
 /// Longest ideal time in seconds, about three years. A policy may take 100 times as long: 64 bits of ns still suffice.
 const IDEAL_MOST_S: f64 = 1e8;
 
-/// Largest number of ranks, because each pair of ranks has a connection in memory.
-pub(super) const RANKS_MOST: u32 = 1024;
+/// Largest number of ranks of an array.
+pub(super) const RANKS_MOST: u32 = 1_000_000;
+/// Largest number of workers of all ranks together.
+const WORKERS_MOST: u64 = 10_000_000;
+/// Largest number of ranks of a pool or a program in supersteps, where each pair of ranks has a connection in memory.
+const PAIRED_MOST: u32 = 1024;
 
 /// Defaults: ranks, workers per rank, and iterations per second of a worker.
 const RANKS: u32 = 4;
@@ -85,18 +89,32 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// The options for a recorded run on `ranks` ranks. By default a load of 1 s takes a worker 1 s.
-    ///
-    /// # Errors
-    /// If `--ranks` is another number.
-    pub(super) fn recorded(&self, ranks: u32) -> Result<Self, Error> {
-        if let Some(given) = self.ranks.filter(|&given| given != ranks) {
-            return Err(Error::Usage(format!(
-                "--ranks {given}: the recorded loads are of {ranks} ranks, expected {ranks} or no --ranks"
-            )));
-        }
+    /// The options for a run that was recorded on `ranks` ranks. By default a load of 1 s takes a worker 1 s.
+    pub(super) fn recorded(&self, ranks: u32) -> Self {
         let (workers, speed) = (self.workers.unwrap_or(1), self.speed.unwrap_or(1.0));
-        Ok(Self { ranks: Some(ranks), workers: Some(workers), speed: Some(speed), ..self.clone() })
+        let ranks = self.ranks.unwrap_or(ranks);
+        Self { ranks: Some(ranks), workers: Some(workers), speed: Some(speed), ..self.clone() }
+    }
+
+    /// Refuses more ranks than can be simulated if each exchanges messages with all others.
+    pub(super) fn check_pairs(&self) -> Result<(), Error> {
+        match self.ranks() {
+            0..=PAIRED_MOST => Ok(()),
+            ranks => Err(Error::Usage(format!(
+                "--ranks {ranks}: each rank has a connection to each other here, expected {PAIRED_MOST} at most"
+            ))),
+        }
+    }
+
+    /// Refuses more workers than fit into memory.
+    pub(super) fn check_workers(&self) -> Result<(), Error> {
+        let (ranks, each) = (self.ranks(), self.workers_each());
+        match u64::from(ranks) * u64::from(each) {
+            0..=WORKERS_MOST => Ok(()),
+            workers => Err(Error::Usage(format!(
+                "--workers {each}: {workers} workers on {ranks} ranks, expected {WORKERS_MOST} at most"
+            ))),
+        }
     }
 
     /// Number of workers of each rank.
@@ -104,7 +122,8 @@ impl Options {
         vec![self.workers_each(); self.ranks() as usize]
     }
 
-    fn ranks(&self) -> u32 {
+    /// Number of ranks.
+    pub(super) fn ranks(&self) -> u32 {
         self.ranks.unwrap_or(RANKS)
     }
 

@@ -1,6 +1,7 @@
 //! Runs each scenario under each policy, in parallel on all cores of this machine. Each run has its own virtual time,
 //! so its result does not depend on the number of parallel runs.
 
+use std::cell::Cell;
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -53,8 +54,9 @@ pub(super) trait Comparable: Sync {
     /// Time of the best schedule in seconds.
     fn ideal_s(&self) -> f64;
 
-    /// Runs the scenario under a policy. Returns the makespan in seconds, and the figures of this kind of program.
-    fn run_under(&self, policy: &Arc<Self::Policy>) -> (f64, Self::Metrics);
+    /// Runs the scenario under a policy. Returns the makespan in seconds, and the figures of this kind of program. A long
+    /// run may `tell` which part of it is done.
+    fn run_under(&self, policy: &Arc<Self::Policy>, tell: &dyn Fn(f64)) -> (f64, Self::Metrics);
 
     /// Combines the outcomes of all policies in this scenario.
     fn comparison(&self, ideal_s: f64, outcomes: Vec<Outcome<Self::Metrics>>) -> Comparison<Self::Metrics>;
@@ -128,6 +130,9 @@ pub(super) struct Comparison<M> {
     pub(super) outcomes: Vec<Outcome<M>>,
 }
 
+/// Steps of the progress bar for each run.
+const RUN_STEPS: u64 = 1000;
+
 /// Name of a scenario that options describe.
 pub(super) const DESCRIBED: &str = "described";
 
@@ -192,9 +197,9 @@ pub(super) fn compare<S: Comparable>(
 ) -> Vec<Comparison<S::Metrics>> {
     let ideals: Vec<f64> = scenarios.iter().map(S::ideal_s).collect();
     let runs = scenarios.len() * policies.len();
-    let outcomes = in_parallel(runs, |index| {
+    let outcomes = in_parallel_telling(runs, |index, tell| {
         let (which, policy) = (index / policies.len(), &policies[index % policies.len()]);
-        Outcome::new(&policy.spec, ideals[which], scenarios[which].run_under(&policy.strategy))
+        Outcome::new(&policy.spec, ideals[which], scenarios[which].run_under(&policy.strategy, tell))
     });
     let mut outcomes = outcomes.into_iter();
     let of_scenario = |(scenario, &ideal_s): (&S, &f64)| {
@@ -246,21 +251,32 @@ pub(super) fn all_complete<M: Metrics>(comparisons: &[Comparison<M>]) -> Result<
 
 /// Calls `run` for `0..runs` in parallel and returns the results in order. Shows a progress bar on a terminal.
 pub(super) fn in_parallel<R: Send>(runs: usize, run: impl Fn(usize) -> R + Sync) -> Vec<R> {
-    let bar = if runs > 1 && stderr().is_terminal() {
-        ProgressBar::new(runs as u64)
+    in_parallel_telling(runs, |index, _| run(index))
+}
+
+/// The same, for runs that may tell which part of them is done.
+fn in_parallel_telling<R: Send>(runs: usize, run: impl Fn(usize, &dyn Fn(f64)) -> R + Sync) -> Vec<R> {
+    let bar = if runs > 0 && stderr().is_terminal() {
+        ProgressBar::new(runs as u64 * RUN_STEPS)
     } else {
         ProgressBar::hidden()
     };
-    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} runs, {eta} left");
+    let style = ProgressStyle::with_template("{wide_bar} {percent} % of {msg} runs, {eta} left");
     bar.set_style(style.expect("the template is well formed"));
+    bar.set_message(runs.to_string());
     let next = Mutex::new(0..runs);
     let take = || next.lock().expect("nobody panics while taking a number").next();
     let results = Mutex::new((0..runs).map(|_| None).collect::<Vec<Option<R>>>());
     let work = || {
         while let Some(index) = take() {
-            let result = run(index);
+            let told = Cell::new(0);
+            let tell = |done: f64| {
+                let steps = (done * RUN_STEPS as f64) as u64;
+                bar.inc(steps.saturating_sub(told.replace(steps)));
+            };
+            let result = run(index, &tell);
             results.lock().expect("nobody panics while storing a result")[index] = Some(result);
-            bar.inc(1);
+            tell(1.0);
         }
     };
     thread::scope(|scope| {

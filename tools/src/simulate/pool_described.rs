@@ -29,6 +29,7 @@ pub(super) struct Options {
 impl Options {
     /// The pool on this cluster.
     pub(super) fn scenario(&self, cluster: &cluster::Options, seed: u64) -> Result<Scenario, Error> {
+        cluster.check_pairs()?;
         let pool = Pool::new(self.iterations, cluster.workers());
         let workers = f64::from(pool.workers());
         let scenario = Scenario::new(DESCRIBED, pool, cluster.vcpus(seed)?);

@@ -74,7 +74,7 @@ impl Comparable for Scenario {
         Scenario::ideal_s(self)
     }
 
-    fn run_under(&self, policy: &Arc<dyn PoolStrategy>) -> (f64, PoolMetrics) {
+    fn run_under(&self, policy: &Arc<dyn PoolStrategy>, _tell: &dyn Fn(f64)) -> (f64, PoolMetrics) {
         let run = self.run(&**policy);
         (seconds(run.makespan()), PoolMetrics::new(self, &run))
     }

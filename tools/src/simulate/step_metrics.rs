@@ -68,7 +68,7 @@ impl Comparable for StepScenario {
         StepScenario::ideal_s(self)
     }
 
-    fn run_under(&self, policy: &Arc<dyn SuperstepStrategy>) -> (f64, StepMetrics) {
+    fn run_under(&self, policy: &Arc<dyn SuperstepStrategy>, _tell: &dyn Fn(f64)) -> (f64, StepMetrics) {
         let run = self.run(&**policy);
         (run.makespan_s(), StepMetrics::new(self.program.steps, run))
     }

@@ -148,6 +148,7 @@ impl Options {
         if network.jitter > 0 {
             return Err(Error::Usage("--jitter: programs in supersteps have none, expected 0s".to_owned()));
         }
+        self.cluster.check_pairs()?;
         let of_ranks = self.cluster.workers();
         let workers = of_ranks.iter().sum::<u32>() as usize;
         let units = units.unwrap_or(UNITS_PER_WORKER * workers as u64);

@@ -240,7 +240,11 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
             "--iterations 1e15: 1e15 iterations of different costs to simulate, expected 1e9 at most",
         ),
         (&["--compare", "static,,"], "--compare \"static,,\": the strategy after static has no name"),
-        (&["--ranks", "0"], "expected a whole number from 1 to 1024"),
+        (&["--ranks", "0"], "expected a whole number from 1 to 1000000"),
+        (
+            &["--ranks", "1025"],
+            "--ranks 1025: each rank has a connection to each other here, expected 1024 at most",
+        ),
         (&["--iterations", "1.5"], "expected a whole number from 0 to 1000000000000000"),
         (&["--speed", "-1"], "expected a number per second, from 1e-6"),
         (&["--speed", "0"], "expected a number per second, from 1e-6"),
@@ -315,7 +319,7 @@ fn an_array_is_a_table_with_a_line_a_strategy() {
     // Under `none`, the first fifth of the run. Then 21 of 32 chunks on rank 0, and 11 on rank 1 that take 22 ms.
     let saved: f64 = line_of("refine", &text)[3].parse().unwrap();
     assert!((24.5..25.5).contains(&saved), "{text}");
-    for strategy in ["refine-best", "refine-paper", "greedy-refine", "greedy"] {
+    for strategy in ["comm", "refine-paper", "greedy"] {
         assert!(line_of(strategy, &text).len() >= 8, "{strategy}");
     }
 }
@@ -383,12 +387,53 @@ fn bad_options_of_an_array_are_one_line() {
         ),
         (&["--period", "1,x"], "'x' for '--period"),
         (&["--cost", "drift:0"], "expected drift:ITERATIONS with a whole number from 1"),
-        (&["--chunks", "0"], "expected a whole number from 1 to 1000000"),
+        (&["--chunks", "0"], "expected a whole number from 1 to 50000000"),
+        (&["--ranks", "1e6"], "128000000 chunks, 16 for each worker, expected --chunks 50000000 at most"),
+        (&["--ranks", "1e6", "--workers", "20"], "--workers 20: 20000000 workers on 1000000 ranks, expected"),
+        (
+            &["--ranks", "1e6", "--workers", "1", "--chunks", "1", "--period", "1"],
+            "--period 1: figures of each rank are kept at each sync, 5e8, expected 1e8 at most",
+        ),
+        (&["--link-bandwidth", "0"], "expected a number per second, from 1e-6"),
+        (&["--host-bandwidth", "x"], "expected a number per second, from 1e-6"),
+        (&["--ranks-per-host", "0"], "expected a whole number from 1 to 1000000"),
+        (&["--message-bytes", "-1"], "expected a whole number from 0 to 1000000000000"),
+        (&["--message-cpu", "5"], "expected a time with its unit, as in 0.1ms"),
+        (&["--decision-cost", "much"], "expected measured, or a time up to 1s for each chunk, as in 50ns"),
+        (&["--time-slice", "4"], "expected a time with its unit, as in 0.1ms"),
+        (&["--noise", "5%"], "expected a number from 0 to 1, as in 0.05"),
         (&["--iterations", "1e9"], "iterations of chunks to simulate, expected 1e9 at most"),
         (&["--speeds", "0,0,0,0"], "all speeds stay 0 from some time on"),
     ] {
         refused(array(arguments), expected);
     }
+}
+
+#[test]
+fn many_ranks_and_all_overheads_can_be_simulated() {
+    let text =
+        array(&["--ranks", "10000", "--workers", "1", "--chunks", "20000", "--iterations", "4"]).unwrap();
+    assert!(text.starts_with("described: 10000 x 1 workers, 20000 chunks, 4 iterations"), "{text}");
+    let makespan = |more: &[&str]| -> f64 {
+        let cluster = ["--neighbour", "1", "--compare", "refine", "--csv"];
+        let csv = Scratch::new("overheads.csv");
+        array(&[&TWO_RANKS[..], &cluster, &[csv.text()], more].concat()).unwrap();
+        csv.read().lines().nth(1).unwrap().split(',').nth(6).unwrap().parse().unwrap()
+    };
+    let free = makespan(&[]);
+    for more in [
+        &["--link-bandwidth", "1e7"][..],
+        &["--host-bandwidth", "1e7", "--ranks-per-host", "2"],
+        &["--link-bandwidth", "1e9", "--message-bytes", "1e6"],
+        &["--message-cpu", "100us"],
+        &["--decision-cost", "1ms"],
+    ] {
+        assert!(makespan(more) > free + 0.01, "{more:?}");
+    }
+    assert!((makespan(&["--time-slice", "4ms"]) / free - 1.0).abs() < 0.2, "the shares are the same");
+    let noisy = |seed| makespan(&["--noise", "0.2", "--seed", seed]);
+    assert!(noisy("1").to_bits() == noisy("1").to_bits() && noisy("1").to_bits() != noisy("2").to_bits());
+    assert!(makespan(&["--decision-cost", "measured"]) > 0.0);
 }
 
 /// A folder with these files.
@@ -429,6 +474,9 @@ fn recorded_loads_are_run_as_they_were_recorded() {
     );
     assert_eq!(seconds(&run("r", &["--exchange", "none", "--speeds", "0.5,1"])), "1.8");
     assert_eq!(run("r", &["--ranks", "2", "--chunks", "4"]), text);
+    let other = run("r", &["--ranks", "4", "--exchange", "none"]);
+    assert!(other.starts_with("described: 4 x 1 workers, 4 chunks, 2 iterations"), "{other}");
+    assert_eq!(seconds(&other), "0.4000", "each rank has one chunk: 0.1 + 0.3 s");
 }
 
 #[test]
@@ -442,19 +490,18 @@ fn options_and_files_that_contradict_recorded_loads_are_one_line() {
     for (folder, more, expected) in [
         (
             &good,
-            &["--ranks", "4"][..],
-            "--ranks 4: the recorded loads are of 2 ranks, expected 2 or no --ranks",
-        ),
-        (
-            &good,
-            &["--chunks", "3"],
+            &["--chunks", "3"][..],
             "--chunks 3: the recorded loads are of 4 chunks, expected 4 or no --chunks",
         ),
         (&good, &["--speeds", "1,2,3"], "3 speeds, expected one for each of the 2 ranks or 2 workers"),
         (&gap, &[], "/r.1.vom is missing, expected a file for each rank from 0 to 2"),
         (&both, &[], "/r.RANK.json are both there, expected one kind"),
         (&damaged, &[], "/r.0.vom:2: \"x\" is no object, expected a whole number"),
-        (&no_json, &[], "/r.0.json: neither JSON nor compressed by brotli"),
+        (
+            &no_json,
+            &[],
+            "/r.0.json: neither JSON (trailing characters at line 1 column 2) nor compressed by brotli",
+        ),
     ] {
         refused(array(&[&["--cost", &cost(folder, "r")], more].concat()), expected);
     }

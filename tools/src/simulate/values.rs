@@ -12,7 +12,7 @@ pub(super) fn count(text: &str) -> Result<u64, String> {
 /// A time in nanoseconds, from `0.1ms`, `200us` or `2s`.
 pub(super) fn time(text: &str) -> Result<u64, String> {
     // `s` is last, because the other units end with it. A number may contain a letter too: `1e6`.
-    let units = [("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
     let split = units.into_iter().find_map(|(unit, unit_ns)| Some((text.strip_suffix(unit)?, unit_ns)));
     let Some((number, unit_ns)) = split else {
         return Err("expected a time with its unit, as in 0.1ms, 200us or 2s".to_owned());
@@ -95,6 +95,7 @@ mod tests {
         assert_eq!(time("1e3us"), Ok(1_000_000));
         assert_eq!(time("1e6s"), Ok(1_000_000_000_000_000));
         assert_eq!(time("2 s"), Ok(2_000_000_000));
+        assert_eq!(time("50ns"), Ok(50));
         for bad in ["", "s", "5", "2e6s", "-1s", "nans", "1h"] {
             assert!(time(bad).is_err(), "{bad}");
         }

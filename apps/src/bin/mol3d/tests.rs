@@ -32,7 +32,7 @@ fn balanced(lb: &str) -> Config {
 
 #[test]
 fn every_strategy_on_any_ranks_and_workers_gives_the_serial_result() {
-    for lb in ["none", "rotate", "random", "greedy", "greedy-refine", "refine"] {
+    for lb in ["none", "rotate", "random", "greedy", "hierarchical", "refine"] {
         for (ranks, workers) in [(1, 1), (1, 2), (2, 1), (3, 2)] {
             let config = balanced(lb).ranks(ranks).workers(workers);
             assert_serial(&config, &format!("{lb}, {ranks} ranks of {workers} workers"));

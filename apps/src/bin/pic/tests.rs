@@ -44,7 +44,7 @@ fn config(lb: &str) -> Config {
 
 #[test]
 fn every_distribution_is_verified_under_every_strategy_with_a_sync_every_step() {
-    for lb in ["none", "rotate", "random", "greedy", "greedy-refine", "refine", "refine-best"] {
+    for lb in ["none", "rotate", "random", "greedy", "refine", "sfc", "comm"] {
         for distribution in DISTRIBUTIONS {
             for (ranks, workers) in [(1, 2), (2, 1), (3, 2)] {
                 let config = config(lb).ranks(ranks).workers(workers);

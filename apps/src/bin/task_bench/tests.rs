@@ -65,9 +65,8 @@ fn every_pattern_with_every_task_is_executed_once_and_twice_on_any_ranks() {
 
 #[test]
 fn every_strategy_on_any_workers_executes_every_task() {
-    for (pattern, lb) in PATTERNS
-        .into_iter()
-        .zip(["none", "rotate", "random", "greedy", "greedy-refine", "refine"].into_iter().cycle())
+    for (pattern, lb) in
+        PATTERNS.into_iter().zip(["none", "rotate", "random", "greedy", "sfc", "refine"].into_iter().cycle())
     {
         for workers in [1, 2] {
             let line = format!("-steps 23 -width 9 -type {pattern}");

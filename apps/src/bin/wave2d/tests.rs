@@ -29,7 +29,7 @@ fn assert_waves(problem: Problem, config: &Config, what: &str) -> Report {
 
 #[test]
 fn every_strategy_on_any_ranks_and_workers_gives_the_serial_result() {
-    for lb in ["none", "rotate", "random", "greedy", "greedy-refine", "refine", "refine-best"] {
+    for lb in ["none", "rotate", "random", "greedy", "refine", "sfc", "comm"] {
         for (ranks, workers) in [(1, 2), (2, 1), (3, 2)] {
             let config = Config::default().ranks(ranks).workers(workers).lb(lb).unwrap();
             assert_serial(config, &format!("{lb}, {ranks} ranks of {workers} workers"));

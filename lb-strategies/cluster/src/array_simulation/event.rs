@@ -1,9 +1,7 @@
 //! Defines the events of a simulated array, the packets between its ranks, and the digest of a history.
 
-use std::rc::Rc;
-
+use super::tree::{Down, Up};
 use crate::execution::WorkerEvent;
-use lb_strategies::arrays::balancer::{ChunkReport, Move, RankSample};
 use lb_strategies::pools::machine::Nanos;
 use lb_strategies::virtual_time::events::digested;
 
@@ -14,10 +12,11 @@ pub(super) enum Event {
     IterationDone {
         worker: usize,
     },
-    /// A message has arrived, and waits in the queue of its receiver.
+    /// A message has arrived, and waits until its receiver has handled earlier ones.
     Delivered {
         from: u32,
         to: u32,
+        packet: Packet,
     },
     /// In windows: rank 0 reads how busy ranks are.
     Look,
@@ -25,6 +24,11 @@ pub(super) enum Event {
     Served {
         from: u32,
         to: u32,
+        packet: Packet,
+    },
+    /// Rank 0 has decided.
+    Decided {
+        moves: u32,
     },
     /// A chunk is packed and leaves.
     Departs {
@@ -39,26 +43,41 @@ impl From<WorkerEvent> for Event {
     }
 }
 
-/// A packet from one rank to another.
+/// A packet from one rank to another. Measurements do not travel in packets: ranks write them into the report on rank
+/// 0, which is read when all packets have come.
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Packet {
     /// The message of another chunk that a chunk needs for this iteration.
     Halo { to: u32, iteration: u64 },
-    /// All chunks of a rank have come to the sync that ends this phase.
-    Reports { phase: u64, sample: RankSample, chunks: Vec<ChunkReport> },
-    /// The request to all ranks to report at once.
-    OpenWindow,
-    /// The report of a rank in a window.
-    WindowReports { sample: RankSample, chunks: Vec<ChunkReport> },
-    /// The moves that rank 0 has decided.
-    Moves(Rc<[Move]>),
-    /// The last message of this rank on the old routes.
-    Marker,
+    /// These chunks of a rank and the ranks below it have come to the sync that ends this phase.
+    Reports { phase: u64, chunks: u32 },
+    /// A packet to the parent of a rank.
+    Up(Up),
+    /// A packet to the children of a rank.
+    Down(Down),
     /// A chunk moves.
     Chunk(u32),
-    /// The rank has sent all outgoing chunks, and got all incoming ones.
-    Flushed,
-    /// All ranks are flushed: incoming chunks continue.
-    Land,
+}
+
+/// About the size of the report of a chunk, of a move in a decision, and of any other packet of the runtime.
+const REPORT_BYTES: u64 = 32;
+const MOVE_BYTES: u64 = 16;
+const PACKET_BYTES: u64 = 64;
+
+impl Packet {
+    /// Size of a packet. `chunk_bytes` has the sizes of a message and of the state of a chunk, and `awaited` the number of
+    /// chunks of the sender and the ranks below it.
+    pub(super) fn bytes(self, [message, state]: [u64; 2], awaited: u32) -> u64 {
+        match self {
+            Packet::Halo { .. } => message,
+            Packet::Chunk(_) => state,
+            Packet::Reports { .. } | Packet::Up(Up::WindowReports) => {
+                PACKET_BYTES + REPORT_BYTES * u64::from(awaited)
+            }
+            Packet::Down(Down::Decision { moves }) => PACKET_BYTES + MOVE_BYTES * u64::from(moves),
+            Packet::Up(_) | Packet::Down(_) => PACKET_BYTES,
+        }
+    }
 }
 
 /// The digest `before`, extended by one event.
@@ -67,8 +86,9 @@ pub(super) fn digest(before: u64, now: Nanos, event: &Event) -> u64 {
         Event::WorkerEvent(WorkerEvent { worker, version }) => 1 + 8 * (*worker as u64) + (version << 32),
         Event::IterationDone { worker } => 5 + 8 * (*worker as u64),
         Event::Look => 6,
-        Event::Delivered { from, to } => 2 + 8 * u64::from(*from) + (u64::from(*to) << 32),
-        Event::Served { from, to } => 3 + 8 * u64::from(*from) + (u64::from(*to) << 32),
+        Event::Decided { moves } => 7 + 8 * u64::from(*moves),
+        Event::Delivered { from, to, .. } => 2 + 8 * u64::from(*from) + (u64::from(*to) << 32),
+        Event::Served { from, to, .. } => 3 + 8 * u64::from(*from) + (u64::from(*to) << 32),
         Event::Departs { chunk, from } => 4 + 8 * u64::from(*chunk) + (u64::from(*from) << 32),
     };
     digested(before, now, kind)

@@ -1,27 +1,32 @@
 //! Runs the event loop of a simulated array: chunks execute and send, and ranks go through syncs and windows.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::event::{Event, Packet, digest};
-use super::placement::{Chunk, Migration, RankState};
-use super::report::Gauges;
+use super::groups::Groups;
+use super::placement::{Chunk, RankState};
+use super::report::{Errors, Gauges};
+use super::tree::{self, Down, Up};
 use super::windows::Windows;
+use super::wires::Wires;
 use super::{Array, ArrayRun, Executed, Home, RunArray, SyncRun};
 use crate::execution::Execution;
+use crate::overheads::{DecisionCost, Overheads};
 use lb_strategies::Rank;
 use lb_strategies::arrays::accept::MoveCost;
 use lb_strategies::arrays::balancer::{
-    Balancer, ChunkReport, Move, PhaseReport, RankPlace, RankReport, RankSample,
+    Balancer, ChunkReport, Decision, PhaseReport, RankPlace, RankReport, RankSample,
 };
 use lb_strategies::arrays::period::Moments;
-use lb_strategies::arrays::snapshot::{ArrayId, ChunkId, ChunkLoad};
+use lb_strategies::arrays::snapshot::{ArrayId, ChunkId, ChunkLoad, Snapshot};
 use lb_strategies::arrays::window_policy::WindowPolicy;
-use lb_strategies::pools::machine::Nanos;
+use lb_strategies::pools::machine::{Nanos, SECOND};
 use lb_strategies::virtual_time::events::Events;
-use lb_strategies::virtual_time::links::Links;
-use lb_strategies::virtual_time::post::Post;
+
+/// Number of executed iterations from one report of progress to the next.
+const TOLD: u64 = 1 << 16;
 
 /// The execution of a chunk by a worker.
 pub(super) struct Running {
@@ -31,21 +36,34 @@ pub(super) struct Running {
     cpu_ns: f64,
 }
 
-/// The reports on a phase that rank 0 has got so far.
+/// The reports on a phase so far.
 pub(super) struct Reports {
     samples: Vec<Option<RankSample>>,
+    /// By chunk; those that have not reported have no load.
     chunks: Vec<ChunkReport>,
 }
 
 impl Reports {
-    /// No reports yet, for this number of ranks.
-    pub(super) fn of(ranks: usize) -> Reports {
-        Reports { samples: vec![None; ranks], chunks: Vec::new() }
+    /// No reports yet, for these numbers of ranks and chunks.
+    pub(super) fn of(ranks: usize, chunks: usize) -> Reports {
+        let load = ChunkLoad {
+            id: ChunkId { array: ArrayId(0), key: 0 },
+            rank: Rank(0),
+            ticks: 0,
+            bytes: 0,
+            migratable: false,
+        };
+        let chunk = ChunkReport { load, declared: false, wish: None, handled: 0 };
+        Reports { samples: vec![None; ranks], chunks: vec![chunk; chunks] }
     }
 
-    pub(super) fn add(&mut self, from: u32, sample: RankSample, chunks: Vec<ChunkReport>) {
-        self.samples[from as usize] = Some(sample);
-        self.chunks.extend(chunks);
+    pub(super) fn add_sample(&mut self, rank: u32, sample: RankSample) {
+        self.samples[rank as usize] = Some(sample);
+    }
+
+    pub(super) fn add_chunk(&mut self, report: ChunkReport) {
+        let place = report.load.id.key as usize;
+        self.chunks[place] = report;
     }
 }
 
@@ -59,8 +77,11 @@ pub(super) struct EventLoop<'r> {
     /// True if the strategy moves chunks. Then decisions are carried out, and chunks wait at a sync.
     pub(super) stops: bool,
     work: Box<dyn Fn(u32, u64) -> f64 + 'r>,
-    sends_to: Vec<Vec<u32>>,
+    sends_to: Groups,
     move_cost: MoveCost,
+    overheads: Overheads,
+    pub(super) errors: Errors,
+    progress: Box<dyn FnMut(u64) + 'r>,
     watch: Box<dyn FnMut(Executed) + 'r>,
     pub(super) now: Nanos,
     end: Nanos,
@@ -74,10 +95,11 @@ pub(super) struct EventLoop<'r> {
     pub(super) chunks: Vec<Chunk>,
     pub(super) places: Vec<RankState>,
     pub(super) gauges: Vec<Gauges>,
-    post: Post<Box<dyn Links + 'r>, Packet>,
-    gathered: BTreeMap<u64, Reports>,
-    /// Number of flushed ranks.
-    flushed: u32,
+    wires: Wires<'r>,
+    /// By phase, the reports on those that are not yet decided.
+    pub(super) gathered: BTreeMap<u64, Reports>,
+    /// By rank, the chunks that stay there at the last sync.
+    staying: Groups,
     /// By iteration, the number of chunks that have executed it.
     through: Vec<u32>,
     run: ArrayRun,
@@ -94,8 +116,10 @@ impl<'r> EventLoop<'r> {
             sends_to,
             homes,
             move_cost,
+            overheads,
             end,
             keeps_reports,
+            progress,
             watch,
         } = plan;
         let ranks = array.workers.len();
@@ -109,17 +133,16 @@ impl<'r> EventLoop<'r> {
         let mut execution = Execution::new(vcpus, names);
         let gauges = firsts.windows(2).map(|pair| Gauges::new(pair[0]..pair[1], &mut execution)).collect();
         let mut senders = vec![0; array.chunks as usize];
-        sends_to.iter().flatten().for_each(|&to| senders[to as usize] += 1);
+        sends_to.members().iter().for_each(|&to| senders[to as usize] += 1);
         let mut places: Vec<RankState> = (0..ranks).map(|_| RankState::default()).collect();
-        let chunk = |(home, &senders): (&Home, &u32)| {
-            places[home.rank.index()].chunks += 1;
-            Chunk::new(*home, senders)
-        };
+        homes.iter().for_each(|home| places[home.rank.index()].chunks += 1);
+        tree::count_awaited(&mut places);
+        let chunk = |(home, &senders): (&Home, &u32)| Chunk::new(*home, senders);
         let (sync_period, windows) = match array.period.moments(&strategy.terms()) {
             Moments::Syncs { period } => (period, None),
             Moments::Windows { fixed_ns } => {
                 let policy = WindowPolicy::new(fixed_ns, strategy.terms().must_pay);
-                (0, Some(Windows::new(policy, workers, ranks)))
+                (0, Some(Windows::new(policy, workers)))
             }
         };
         Self {
@@ -132,6 +155,10 @@ impl<'r> EventLoop<'r> {
             work,
             sends_to,
             move_cost,
+            errors: Errors::of(overheads.noise),
+            wires: Wires::new(ranks, links, overheads.bandwidths),
+            overheads,
+            progress,
             watch,
             now: 0,
             end,
@@ -141,15 +168,15 @@ impl<'r> EventLoop<'r> {
             firsts,
             places,
             gauges,
-            post: Post::new(ranks as u32, links),
             gathered: BTreeMap::new(),
-            flushed: 0,
+            staying: Groups::of(std::iter::empty()),
             through: Vec::new(),
             run: ArrayRun {
                 iteration_ends: Vec::new(),
                 syncs: Vec::new(),
                 busy: Vec::new(),
                 executed: 0,
+                events: 0,
                 messages: 0,
                 digest: 0,
             },
@@ -182,6 +209,7 @@ impl<'r> EventLoop<'r> {
 
     fn handle_event(&mut self, event: Event) {
         self.run.digest = digest(self.run.digest, self.now, &event);
+        self.run.events += 1;
         match event {
             Event::WorkerEvent(look) => {
                 if self.execution.advance_to(look, self.now, &mut self.events) {
@@ -189,64 +217,48 @@ impl<'r> EventLoop<'r> {
                 }
             }
             Event::IterationDone { worker } => self.finish_iteration(worker),
-            Event::Delivered { from, to } => {
-                let served = self.post.serve(Rank(to), self.now);
-                self.events.at(served, Event::Served { from, to });
+            Event::Delivered { from, to, packet } => {
+                let served = self.wires.serve(to, self.now);
+                self.events.at(served, Event::Served { from, to, packet });
             }
-            Event::Served { from, to } => {
-                let packet = self.post.take(Rank(from), Rank(to)).expect("it is on its way");
-                self.receive(from, to, packet);
+            Event::Served { from: _, to, packet } => {
+                if let (Packet::Halo { to, .. }, 1..) = (packet, self.overheads.message_cpu) {
+                    self.chunks[to as usize].crossed += 1;
+                }
+                self.receive(to, packet);
                 self.occupy(to);
             }
             Event::Departs { chunk, from } => self.leave(chunk, from),
             Event::Look => self.look(),
+            Event::Decided { moves } => self.decided(moves),
         }
     }
 
     pub(super) fn send(&mut self, from: u32, to: u32, packet: Packet) {
         if from == to {
-            return self.receive(from, to, packet);
+            return self.receive(to, packet);
         }
         self.run.messages += 1;
-        let arrival = self.post.send(Rank(from), Rank(to), packet, self.now);
-        self.events.at(arrival, Event::Delivered { from, to });
+        let sizes = [self.overheads.bandwidths.message_bytes, self.array.state_bytes];
+        let bytes = packet.bytes(sizes, self.places[from as usize].awaited);
+        let arrival = self.wires.arrival(from, to, bytes, self.now);
+        self.events.in_turn(arrival, Event::Delivered { from, to, packet });
     }
 
-    fn receive(&mut self, from: u32, rank: u32, packet: Packet) {
+    fn receive(&mut self, rank: u32, packet: Packet) {
         match packet {
             Packet::Halo { to, iteration } => {
                 self.chunks[to as usize].receive_halo(iteration);
                 self.enqueue_if_ready(to);
             }
-            Packet::Reports { phase, sample, chunks } => self.gather(phase, from, sample, chunks),
-            Packet::OpenWindow => self.report_window(rank),
-            Packet::WindowReports { sample, chunks } => self.window_reported(from, sample, chunks),
-            Packet::Moves(moves) if self.windows.is_some() => self.begin_window_migration(rank, &moves),
-            Packet::Moves(moves) => self.begin_migration(rank, &moves),
-            Packet::Marker => {
-                self.places[rank as usize].markers += 1;
-                self.send_outgoing(rank);
-            }
+            Packet::Reports { phase, chunks } => self.come_to_sync(rank, phase, chunks),
+            Packet::Up(what) => self.rises(rank, what),
+            Packet::Down(what) => self.falls(rank, what),
             Packet::Chunk(chunk) => {
-                let place = &mut self.places[rank as usize];
-                let migration = place.migration.as_mut().expect("a chunk comes after the moves");
+                let migration = &mut self.places[rank as usize].migration;
                 migration.incoming.push(chunk);
                 migration.incoming_left -= 1;
                 self.check_flushed(rank);
-            }
-            Packet::Flushed => {
-                self.flushed += 1;
-                if self.flushed == self.places.len() as u32 {
-                    self.flushed = 0;
-                    self.migrated();
-                    (0..self.places.len() as u32).for_each(|to| self.send(0, to, Packet::Land));
-                }
-            }
-            Packet::Land => {
-                let migration = self.places[rank as usize].migration.take();
-                let arrivals = migration.expect("it has flushed").incoming;
-                arrivals.into_iter().for_each(|chunk| self.resume(chunk));
-                self.occupy(rank);
             }
         }
     }
@@ -275,10 +287,24 @@ impl EventLoop<'_> {
     fn begin(&mut self, worker: usize, chunk: u32) {
         let (begun, cpu_ns) = (self.now, self.execution.spent(worker).cpu_ns);
         self.running[worker] = Some(Running { chunk, begun, cpu_ns });
-        let work = (self.work)(chunk, self.chunks[chunk as usize].next);
+        let mut work = (self.work)(chunk, self.chunks[chunk as usize].next);
+        if self.overheads.message_cpu > 0 {
+            work += self.work_of_messages(worker, chunk);
+        }
         if self.execution.begin(worker, work, self.now, &mut self.events) {
             self.events.at(self.now, Event::IterationDone { worker });
         }
+    }
+
+    /// The work to receive and send the messages of an iteration that cross ranks.
+    fn work_of_messages(&mut self, worker: usize, chunk: u32) -> f64 {
+        let it = &self.chunks[chunk as usize];
+        let has_next = it.next + 1 < self.array.iterations;
+        let receivers = self.sends_to.places(chunk).map(|place| self.sends_to.member(place));
+        let sent = receivers.filter(|&to| has_next && self.chunks[to as usize].rank != it.rank).count();
+        let received = std::mem::take(&mut self.chunks[chunk as usize].crossed);
+        let cpu_ns = (u64::from(received) + sent as u64) * self.overheads.message_cpu;
+        cpu_ns as f64 / SECOND as f64 * self.execution.clock(worker, self.now)
     }
 
     fn finish_iteration(&mut self, worker: usize) {
@@ -289,6 +315,9 @@ impl EventLoop<'_> {
         it.has_executed();
         it.cpu_ns += self.execution.spent(worker).cpu_ns - cpu_ns;
         self.run.executed += 1;
+        if self.run.executed.is_multiple_of(TOLD) {
+            (self.progress)(self.run.executed);
+        }
         (self.watch)(Executed { chunk, iteration, worker: name, begun, end: self.now });
         self.count(iteration);
         if iteration + 1 < self.array.iterations {
@@ -298,7 +327,8 @@ impl EventLoop<'_> {
             }
             self.enqueue_if_ready(chunk);
         }
-        if self.chunks[chunk as usize].leaves_for.is_some() {
+        let it = &self.chunks[chunk as usize];
+        if it.waits && it.leaves_for.is_some() {
             self.held(chunk);
         }
         self.occupy(name.rank.0);
@@ -323,11 +353,10 @@ impl EventLoop<'_> {
 
     fn send_halos(&mut self, chunk: u32, iteration: u64) {
         let from = self.chunks[chunk as usize].rank;
-        let receivers = std::mem::take(&mut self.sends_to[chunk as usize]);
-        for &to in &receivers {
+        for place in self.sends_to.places(chunk) {
+            let to = self.sends_to.member(place);
             self.send(from, self.chunks[to as usize].rank, Packet::Halo { to, iteration });
         }
-        self.sends_to[chunk as usize] = receivers;
     }
 }
 
@@ -337,15 +366,16 @@ impl EventLoop<'_> {
         self.chunks[chunk as usize].waits = self.stops;
         let rank = self.chunks[chunk as usize].rank;
         let report = ChunkReport { handled: 0, ..self.take_report(chunk) };
-        let place = &mut self.places[rank as usize];
-        let collected = place.reports.entry(phase).or_default();
-        collected.push(report);
-        if collected.len() < place.chunks {
-            return;
+        let (ranks, chunks) = (self.places.len(), self.chunks.len());
+        let reports = self.gathered.entry(phase).or_insert_with(|| Reports::of(ranks, chunks));
+        reports.add_chunk(report);
+        if self.places[rank as usize].has_come(phase) {
+            reports.add_sample(
+                rank,
+                self.gauges[rank as usize].sample(&mut self.execution, &mut self.errors, self.now),
+            );
         }
-        let chunks = place.reports.remove(&phase).expect("it has just been filled");
-        let sample = self.gauges[rank as usize].sample(&mut self.execution, self.now);
-        self.send(rank, 0, Packet::Reports { phase, sample, chunks });
+        self.come_to_sync(rank, phase, 1);
     }
 
     /// The cost of a chunk since its last report.
@@ -354,99 +384,102 @@ impl EventLoop<'_> {
         let load = ChunkLoad {
             id: ChunkId { array: ArrayId(0), key: u64::from(chunk) },
             rank: Rank(it.rank),
-            ticks: std::mem::take(&mut it.cpu_ns) as u64,
+            ticks: (std::mem::take(&mut it.cpu_ns) * self.errors.factor()) as u64,
             bytes: self.array.state_bytes,
             migratable: it.migratable,
         };
         ChunkReport { load, declared: false, wish: None, handled: std::mem::take(&mut it.handled) }
     }
 
-    fn gather(&mut self, phase: u64, from: u32, sample: RankSample, chunks: Vec<ChunkReport>) {
-        let ranks = self.places.len();
-        let gathered = self.gathered.entry(phase).or_insert_with(|| Reports::of(ranks));
-        gathered.add(from, sample, chunks);
-        if gathered.chunks.len() == self.chunks.len() {
-            let gathered = self.gathered.remove(&phase).expect("it has just been completed");
-            self.decide_sync(gathered);
-        }
-    }
-
-    fn decide_sync(&mut self, gathered: Reports) {
-        let moves = self.decide(gathered);
-        if self.stops {
-            moves.iter().for_each(|one| self.chunks[one.chunk.key as usize].rank = one.to.0);
-            for to in 0..self.places.len() as u32 {
-                self.send(0, to, Packet::Moves(Rc::clone(&moves)));
-            }
-        }
+    /// Decides a sync to which all chunks have come.
+    pub(super) fn decide_sync(&mut self, phase: u64) {
+        let gathered = self.gathered.remove(&phase).expect("its chunks have written into it");
+        self.decide(gathered);
     }
 
     pub(super) fn phase_report(&self, gathered: Reports) -> PhaseReport {
         let samples = gathered.samples.into_iter().zip(&self.array.workers);
-        let ranks = samples
-            .zip(0..)
-            .map(|((sample, &workers), host)| RankReport { place: RankPlace { host, workers }, sample });
+        let ranks = samples.zip(0..).map(|((sample, &workers), rank)| {
+            let host = self.overheads.bandwidths.host(rank);
+            RankReport { place: RankPlace { host, workers }, sample }
+        });
         let (ranks, chunks) = (ranks.collect(), gathered.chunks);
         PhaseReport { ranks, chunks, window: self.windows.is_some(), ..PhaseReport::default() }
     }
 
-    pub(super) fn decide(&mut self, gathered: Reports) -> Rc<[Move]> {
+    /// Decides. If the moves are carried out, writes them where ranks and chunks find them.
+    pub(super) fn decide(&mut self, gathered: Reports) {
         let mut report = self.phase_report(gathered);
         if let Some(windows) = &mut self.windows {
             report = windows.undecided.decide(report);
         }
-        let decision = self.balancer.decide(&report);
-        let moves: Rc<[Move]> = decision.moves.as_slice().into();
+        let decision = match &self.overheads.decision {
+            DecisionCost::PerChunk(ns) => self.balancer.decide_in(&report, ns * u64::from(self.array.chunks)),
+            DecisionCost::Measured(clock) => {
+                let strategy = Arc::clone(self.balancer.strategy());
+                let ask = |expected: &Snapshot| {
+                    let begin = clock();
+                    Ok::<_, Infallible>((strategy.assign(expected), clock().saturating_sub(begin)))
+                };
+                let Ok(decision) = self.balancer.decide_by(&report, ask);
+                decision
+            }
+        };
+        if self.stops {
+            for one in &decision.moves {
+                self.chunks[one.chunk.key as usize].leaves_for = Some(one.to.0);
+                self.places[one.from.index()].migration.outgoing.push(one.chunk.key as u32);
+                self.places[one.to.index()].migration.incoming_left += 1;
+                self.count_move(one.from.0, one.to.0);
+            }
+        }
+        let moves = decision.moves.len() as u32;
+        let at = self.now + decision.took_ns.unwrap_or(0);
         let report = self.keeps_reports.then_some(report);
-        self.run.syncs.push(SyncRun { at: self.now, report, decision });
-        moves
+        self.run.syncs.push(SyncRun { at, report, decision });
+        if at > self.now { self.events.at(at, Event::Decided { moves }) } else { self.decided(moves) }
     }
 
-    fn begin_migration(&mut self, rank: u32, moves: &[Move]) {
-        let leaving = moves.iter().filter(|one| one.from.0 == rank).map(|one| one.chunk.key as u32);
-        let leavers: Vec<u32> = leaving.collect();
-        let arrivals_left = moves.iter().filter(|one| one.to.0 == rank).count();
-        if self.places[rank as usize].chunks == 0 {
-            // The rank had no chunk to report. Its next phase begins now.
-            self.gauges[rank as usize].sample(&mut self.execution, self.now);
-        }
-        let place = &mut self.places[rank as usize];
-        place.chunks = place.chunks + arrivals_left - leavers.len();
-        if !moves.is_empty() {
-            let leavers_left = leavers.len();
-            place.migration = Some(Migration {
-                outgoing: leavers,
-                outgoing_left: leavers_left,
-                incoming_left: arrivals_left,
-                ..Migration::default()
-            });
-            self.switch_routes(rank);
-        }
-        let mut arriving: Vec<u64> =
-            moves.iter().filter(|one| one.to.0 == rank).map(|one| one.chunk.key).collect();
-        arriving.sort_unstable();
-        for chunk in 0..self.array.chunks {
-            let stays = arriving.binary_search(&u64::from(chunk)).is_err();
-            if self.chunks[chunk as usize].rank == rank && stays {
-                self.resume(chunk);
+    /// Announces the last decision.
+    fn decided(&mut self, moves: u32) {
+        match &self.windows {
+            Some(_) if moves == 0 || !self.stops => self.balanced(None),
+            None if !self.stops => {}
+            Some(_) => self.falls(0, Down::Decision { moves }),
+            None => {
+                let stays = self.chunks.iter().map(|it| it.leaves_for.is_none().then_some(it.rank));
+                self.staying = Groups::by(self.places.len(), stays);
+                if let Some(SyncRun { decision, .. }) = self.run.syncs.last() {
+                    decision.moves.iter().for_each(|one| self.chunks[one.chunk.key as usize].leave());
+                }
+                self.falls(0, Down::Decision { moves });
             }
+        }
+    }
+
+    pub(super) fn begin_migration(&mut self, rank: u32, moves: bool) {
+        let place = &mut self.places[rank as usize];
+        if place.chunks == 0 {
+            // The rank had no chunk to report. Its next phase begins now.
+            self.gauges[rank as usize].sample(&mut self.execution, &mut self.errors, self.now);
+        }
+        if moves {
+            place.begin_migration();
+            self.rises(rank, Up::SentCounts);
+        }
+        for place in self.staying.places(rank) {
+            self.resume(self.staying.member(place));
         }
         self.occupy(rank);
     }
 
-    /// Continues a migration when no outgoing chunk of the rank runs any more.
-    pub(super) fn switch_routes(&mut self, rank: u32) {
-        let others = (0..self.places.len() as u32).filter(|&to| to != rank);
-        others.for_each(|to| self.send(rank, to, Packet::Marker));
-        self.send_outgoing(rank);
-    }
-
     /// Ends a migration when all chunks of the last decision have arrived.
-    fn migrated(&mut self) {
+    pub(super) fn migrated(&mut self) {
         if let Some(SyncRun { at, .. }) = self.run.syncs.last() {
             self.balancer.moved(self.now - at);
         }
-        self.balanced(self.run.syncs.last().map(|sync| sync.decision.move_ns));
+        let took_ns = |Decision { move_ns, took_ns, .. }: &Decision| move_ns + took_ns.unwrap_or(0);
+        self.balanced(self.run.syncs.last().map(|sync| took_ns(&sync.decision)));
     }
 
     fn resume(&mut self, chunk: u32) {
@@ -454,17 +487,19 @@ impl EventLoop<'_> {
         self.enqueue_if_ready(chunk);
     }
 
-    /// Sends outgoing chunks one after another, once no message for them can come any more.
-    fn send_outgoing(&mut self, rank: u32) {
-        let all = self.places.len() as u32 - 1;
-        let place = &mut self.places[rank as usize];
-        let Some(migration) = &mut place.migration else { return };
-        if place.markers < all || migration.running > 0 || std::mem::replace(&mut migration.has_sent, true) {
-            return;
-        }
-        place.markers = 0;
+    /// Lets incoming chunks continue, since all chunks have arrived.
+    pub(super) fn land(&mut self, rank: u32) {
+        let arrivals = self.places[rank as usize].end_migration();
+        arrivals.into_iter().for_each(|chunk| self.resume(chunk));
+        self.occupy(rank);
+    }
+
+    /// Sends outgoing chunks one after another, since all ranks use the new routes.
+    pub(super) fn send_outgoing(&mut self, rank: u32) {
+        let migration = &mut self.places[rank as usize].migration;
+        migration.has_sent = true;
         let mut at = self.now;
-        for &chunk in &migration.outgoing {
+        for chunk in std::mem::take(&mut migration.outgoing) {
             at += self.move_cost.cost_ns(1, self.array.state_bytes);
             self.events.at(at, Event::Departs { chunk, from: rank });
         }
@@ -473,15 +508,14 @@ impl EventLoop<'_> {
 
     fn leave(&mut self, chunk: u32, from: u32) {
         self.send(from, self.chunks[chunk as usize].rank, Packet::Chunk(chunk));
-        let migration = self.places[from as usize].migration.as_mut().expect("it has leavers");
-        migration.outgoing_left -= 1;
+        self.places[from as usize].migration.outgoing_left -= 1;
         self.check_flushed(from);
     }
 
     fn check_flushed(&mut self, rank: u32) {
-        let migration = self.places[rank as usize].migration.as_ref().expect("it was told of moves");
+        let migration = &self.places[rank as usize].migration;
         if migration.has_sent && migration.outgoing_left == 0 && migration.incoming_left == 0 {
-            self.send(rank, 0, Packet::Flushed);
+            self.rises(rank, Up::Flushed);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Computes the measurements that a rank would report, from the times of its workers and the clocks of their vCPUs.
 
-use std::collections::VecDeque;
-
 use crate::execution::{Execution, WorkerTime};
+use crate::overheads::Noise;
 use lb_strategies::arrays::balancer::RankSample;
 use lb_strategies::pools::machine::Nanos;
+use lb_strategies::virtual_time::splitmix::SplitMix64;
 
 /// Number of samples whose bursts are kept. Their median is the clock of a worker.
 const BURSTS: usize = 5;
@@ -17,18 +17,23 @@ pub(super) struct Gauges {
     since: Nanos,
     spent: WorkerTime,
     /// By worker, the last bursts.
-    bursts: Vec<VecDeque<f64>>,
+    bursts: Vec<[f64; BURSTS]>,
 }
 
 impl Gauges {
     /// The state of a rank with these workers at the start.
     pub(super) fn new(workers: std::ops::Range<usize>, execution: &mut Execution<'_>) -> Self {
-        let bursts = workers.clone().map(|worker| VecDeque::from([execution.clock(worker, 0); BURSTS]));
+        let bursts = workers.clone().map(|worker| [execution.clock(worker, 0); BURSTS]);
         Self { bursts: bursts.collect(), workers, since: 0, spent: WorkerTime::default() }
     }
 
-    /// The measurements since the last sample.
-    pub(super) fn sample(&mut self, execution: &mut Execution<'_>, now: Nanos) -> RankSample {
+    /// The measurements since the last sample. Each clock has an error of `errors`.
+    pub(super) fn sample(
+        &mut self,
+        execution: &mut Execution<'_>,
+        errors: &mut Errors,
+        now: Nanos,
+    ) -> RankSample {
         let mut spent = WorkerTime::default();
         for worker in self.workers.clone() {
             let of_worker = execution.spent_at(worker, now);
@@ -36,8 +41,8 @@ impl Gauges {
             spent.wait_ns += of_worker.wait_ns;
         }
         for (bursts, worker) in self.bursts.iter_mut().zip(self.workers.clone()) {
-            bursts.pop_front();
-            bursts.push_back(execution.clock(worker, now));
+            bursts.rotate_left(1);
+            bursts[BURSTS - 1] = execution.clock(worker, now) * errors.factor();
         }
         let before = std::mem::replace(&mut self.spent, spent);
         let wait_ns = (spent.wait_ns - before.wait_ns) as u64;
@@ -58,8 +63,25 @@ impl Gauges {
     }
 }
 
-fn median(bursts: &VecDeque<f64>) -> f64 {
-    let mut bursts: Vec<f64> = bursts.iter().copied().collect();
+/// The errors of measurements.
+pub(super) struct Errors {
+    relative_sd: f64,
+    rng: SplitMix64,
+}
+
+impl Errors {
+    pub(super) fn of(noise: Noise) -> Self {
+        Self { relative_sd: noise.relative_sd, rng: SplitMix64::new(noise.seed) }
+    }
+
+    /// The measured part of a true value, not below 0.
+    pub(super) fn factor(&mut self) -> f64 {
+        if self.relative_sd > 0.0 { (1.0 + self.relative_sd * self.rng.normal()).max(0.0) } else { 1.0 }
+    }
+}
+
+fn median(bursts: &[f64; BURSTS]) -> f64 {
+    let mut bursts = *bursts;
     bursts.sort_by(f64::total_cmp);
     bursts[BURSTS / 2]
 }

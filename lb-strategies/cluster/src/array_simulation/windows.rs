@@ -1,12 +1,11 @@
 //! Balances chunks in windows, while they run: rank 0 opens windows, ranks report, and chunks move.
 
-use std::rc::Rc;
-
-use super::event::{Event, Packet};
+use super::event::Event;
+use super::groups::Groups;
 use super::history::{EventLoop, Reports};
-use super::placement::Migration;
+use super::tree::{Down, Up};
 use crate::execution::WorkerTime;
-use lb_strategies::arrays::balancer::{ChunkReport, Move, RankSample, UndecidedWindows};
+use lb_strategies::arrays::balancer::UndecidedWindows;
 use lb_strategies::arrays::window_policy::{Look, Signal, WindowPolicy};
 use lb_strategies::pools::machine::Nanos;
 
@@ -21,24 +20,21 @@ pub(super) struct Windows {
     /// By worker, the time spent when the window was opened.
     spent: Vec<WorkerTime>,
     /// By rank, the chunks that it reports on.
-    residents: Vec<Vec<u32>>,
+    residents: Groups,
     reports: Reports,
-    /// Number of ranks that have not reported.
-    missing: usize,
     pub(super) undecided: UndecidedWindows,
 }
 
 impl Windows {
-    pub(super) fn new(policy: WindowPolicy, workers: usize, ranks: usize) -> Windows {
+    pub(super) fn new(policy: WindowPolicy, workers: usize) -> Windows {
         Windows {
             policy,
             open: Look::Wait,
             opened: 0,
             migrates: false,
             spent: vec![WorkerTime::default(); workers],
-            residents: vec![Vec::new(); ranks],
-            reports: Reports::of(ranks),
-            missing: 0,
+            residents: Groups::of(std::iter::empty()),
+            reports: Reports::of(0, 0),
             undecided: UndecidedWindows::default(),
         }
     }
@@ -81,34 +77,29 @@ impl EventLoop<'_> {
     fn open_window(&mut self, look: Look) {
         let spent = (0..self.running.len()).map(|worker| self.execution.spent_at(worker, self.now)).collect();
         let ranks = self.places.len();
-        let mut residents = vec![Vec::new(); ranks];
-        for (number, chunk) in (0..).zip(&self.chunks) {
-            residents[chunk.rank as usize].push(number);
-        }
+        let residents = Groups::by(ranks, self.chunks.iter().map(|chunk| Some(chunk.rank)));
         let Some(windows) = &mut self.windows else { return };
         (windows.open, windows.opened, windows.spent) = (look, self.now, spent);
-        (windows.residents, windows.missing, windows.reports) = (residents, ranks, Reports::of(ranks));
-        (0..ranks as u32).for_each(|to| self.send(0, to, Packet::OpenWindow));
+        (windows.residents, windows.reports) = (residents, Reports::of(ranks, self.chunks.len()));
+        self.falls(0, Down::OpenWindow);
     }
 
     /// Handles the request to report on a window.
     pub(super) fn report_window(&mut self, rank: u32) {
-        let Some(windows) = &mut self.windows else { return };
-        let residents = std::mem::take(&mut windows.residents[rank as usize]);
-        let chunks = residents.into_iter().map(|chunk| self.take_report(chunk)).collect();
-        let sample = self.gauges[rank as usize].sample(&mut self.execution, self.now);
-        self.send(rank, 0, Packet::WindowReports { sample, chunks });
+        let Some(mut windows) = self.windows.take() else { return };
+        for place in windows.residents.places(rank) {
+            windows.reports.add_chunk(self.take_report(windows.residents.member(place)));
+        }
+        let sample = self.gauges[rank as usize].sample(&mut self.execution, &mut self.errors, self.now);
+        windows.reports.add_sample(rank, sample);
+        self.windows = Some(windows);
+        self.rises(rank, Up::WindowReports);
     }
 
-    /// Handles the report of a rank on a window.
-    pub(super) fn window_reported(&mut self, from: u32, sample: RankSample, chunks: Vec<ChunkReport>) {
+    /// Ends a window on which all ranks have reported.
+    pub(super) fn decide_window(&mut self) {
         let Some(windows) = &mut self.windows else { return };
-        windows.reports.add(from, sample, chunks);
-        windows.missing -= 1;
-        if windows.missing > 0 {
-            return;
-        }
-        let reports = std::mem::replace(&mut windows.reports, Reports::of(0));
+        let reports = std::mem::replace(&mut windows.reports, Reports::of(0, 0));
         let look = std::mem::replace(&mut windows.open, Look::Wait);
         if look != Look::Decide {
             let window = self.phase_report(reports);
@@ -120,12 +111,8 @@ impl EventLoop<'_> {
             }
             return;
         }
-        let moves = self.decide(reports);
-        if moves.is_empty() || !self.stops {
-            return self.balanced(None);
-        }
         self.windows.iter_mut().for_each(|windows| windows.migrates = true);
-        (0..self.places.len() as u32).for_each(|to| self.send(0, to, Packet::Moves(Rc::clone(&moves))));
+        self.decide(reports);
     }
 
     /// Notes that a balance in a window has ended. Its moves, if any, were expected to take this long, ns.
@@ -137,14 +124,12 @@ impl EventLoop<'_> {
     }
 
     /// Handles the moves of a window on a rank. Outgoing chunks are held, running ones after their current iteration.
-    pub(super) fn begin_window_migration(&mut self, rank: u32, moves: &[Move]) {
+    pub(super) fn begin_window_migration(&mut self, rank: u32) {
         let place = &mut self.places[rank as usize];
-        let mut migration = Migration::default();
-        for one in moves.iter().filter(|one| one.from.0 == rank) {
-            let number = one.chunk.key as u32;
+        place.begin_migration();
+        for &number in &place.migration.outgoing {
             let chunk = &mut self.chunks[number as usize];
-            (chunk.waits, chunk.leaves_for) = (true, Some(one.to.0));
-            migration.outgoing.push(number);
+            chunk.waits = true;
             if !chunk.taken {
                 chunk.leave();
             }
@@ -157,15 +142,10 @@ impl EventLoop<'_> {
             }
             !chunk.waits
         });
-        let is_held = |number: &&u32| self.chunks[**number as usize].leaves_for.is_none();
-        migration.outgoing_left = migration.outgoing.len();
-        migration.running = migration.outgoing.len() - migration.outgoing.iter().filter(is_held).count();
-        migration.incoming_left = moves.iter().filter(|one| one.to.0 == rank).count();
-        place.chunks = place.chunks + migration.incoming_left - migration.outgoing_left;
-        let switches = migration.running == 0;
-        place.migration = Some(migration);
-        if switches {
-            self.switch_routes(rank);
+        let runs = |number: &&u32| self.chunks[**number as usize].leaves_for.is_some();
+        place.migration.running = place.migration.outgoing.iter().filter(runs).count() as u32;
+        if place.migration.running == 0 {
+            self.rises(rank, Up::SentCounts);
         }
     }
 
@@ -174,10 +154,10 @@ impl EventLoop<'_> {
         let it = &mut self.chunks[chunk as usize];
         let rank = it.rank;
         it.leave();
-        let migration = self.places[rank as usize].migration.as_mut().expect("it leaves by a migration");
+        let migration = &mut self.places[rank as usize].migration;
         migration.running -= 1;
         if migration.running == 0 {
-            self.switch_routes(rank);
+            self.rises(rank, Up::SentCounts);
         }
     }
 }

@@ -6,8 +6,9 @@ use lb_strategies::balancer::{Balancer, Decision, MOVE_COST, PhaseReport};
 use lb_strategies::pool::{Nanos, SECOND};
 use lb_strategies::{ARRAYS, MoveCost, Period, Rank};
 use virtual_cluster::{
-    Array, ArrayRun, ArrayScenario, Beside, ChunkCosts, Erratic, Executed, Home, Neighbour, PerWorker,
-    RunArray, Series, Shared, SplitMix64, SyncRun, Traces, Vcpus, Worker, array_scenario, ideal_s,
+    Array, ArrayRun, ArrayScenario, Bandwidths, Beside, ChunkCosts, DecisionCost, Erratic, Executed, Home,
+    Neighbour, Noise, Overheads, PerWorker, RunArray, Series, Shared, SplitMix64, SyncRun, Traces, Vcpus,
+    Worker, array_scenario, ideal_s,
 };
 
 /// Number of clusters on which each strategy is tried.
@@ -411,5 +412,128 @@ fn chunks_begin_where_they_are_told_and_pinned_ones_stay() {
             "{period}: {} ns, 8 ms an iteration at first",
             run.makespan()
         );
+    }
+}
+
+/// Ranks of one worker and eight chunks of 1 ms, without messages between chunks, with a sync every 5 of 20 iterations.
+fn on_ranks(ranks: u32) -> Array {
+    let period = Period::Steps(5);
+    Array { chunks: 8 * ranks, iterations: 20, period, state_bytes: 1000, workers: vec![1; ranks as usize] }
+}
+
+fn run_on(array: &Array, spec: &str, overheads: &Overheads) -> ArrayRun {
+    let mut vcpus = Traces::constant(|_| 1000.0);
+    let strategy = ARRAYS.parse(spec).expect("listed").into();
+    let run = RunArray::new(array, strategy, &mut vcpus).links(1000u64).overheads(overheads).run();
+    assert!(run.is_complete(array), "{spec} on {} ranks", array.workers.len());
+    run
+}
+
+#[test]
+fn a_sync_takes_two_packets_on_each_edge_of_the_tree_and_six_with_moves() {
+    for ranks in [1, 2, 9, 10, 73, 74, 600] {
+        let array = on_ranks(ranks);
+        let (syncs, edges) = (array.syncs(), u64::from(ranks - 1));
+        let quiet = run_on(&array, "refine", &Overheads::default());
+        assert_eq!((quiet.moves(), quiet.messages), (0, syncs * 2 * edges), "{ranks} ranks");
+        // Rank 0 hears from the lowest level, which then hears from rank 0.
+        let levels = match ranks {
+            1 => 0,
+            2..10 => 1,
+            10..74 => 2,
+            74..586 => 3,
+            _ => 4,
+        };
+        assert_eq!(quiet.makespan(), 20 * 8_000_000 + syncs * 2 * levels * 1000, "{ranks} ranks");
+        let moving = run_on(&array, "rotate", &Overheads::default());
+        let moves = if ranks > 1 { syncs * u64::from(array.chunks) } else { 0 };
+        assert_eq!(
+            (moving.moves(), moving.messages),
+            (moves, syncs * 6 * edges * u64::from(ranks > 1) + moves)
+        );
+    }
+}
+
+#[test]
+fn a_rank_has_as_many_events_however_many_ranks_there_are() {
+    for period in [Period::Steps(5), Period::Every(Duration::from_millis(50))] {
+        let of_rank = |ranks: u32| {
+            let array = Array { period, ..on_ranks(ranks) };
+            let run = run_on(&array, "rotate", &Overheads::default());
+            assert!(run.moves() > u64::from(ranks), "{period}: {} moves", run.moves());
+            run.events as f64 / f64::from(ranks)
+        };
+        let (few, many) = (of_rank(64), of_rank(2048));
+        assert!(many < 1.05 * few, "{period}: {few} and {many} events a rank");
+    }
+}
+
+#[test]
+fn a_decision_takes_its_time_for_each_chunk_or_as_measured() {
+    let array = on_ranks(10);
+    let takes = |decision: DecisionCost| {
+        run_on(&array, "rotate", &Overheads { decision, ..Overheads::default() }).makespan()
+    };
+    let free = takes(DecisionCost::default());
+    assert_eq!(takes(DecisionCost::PerChunk(700)) - free, 3 * 80 * 700);
+    let ticks = std::sync::atomic::AtomicU64::new(0);
+    let clock = move || ticks.fetch_add(5_000, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(takes(DecisionCost::Measured(std::sync::Arc::new(clock))) - free, 3 * 5_000);
+}
+
+#[test]
+fn a_message_costs_its_sender_and_its_receiver_cpu_time() {
+    // Two chunks, each of which sends to the other: all but the first iteration receive, all but the last send.
+    let array =
+        Array { chunks: 2, iterations: 10, period: Period::Steps(0), state_bytes: 0, workers: vec![1; 2] };
+    let run = |message_cpu| {
+        let mut vcpus = Traces::constant(|_| 1000.0);
+        let overheads = Overheads { message_cpu, ..Overheads::default() };
+        let strategy = ARRAYS.parse("none").expect("listed").into();
+        let run = RunArray::new(&array, strategy, &mut vcpus).overheads(&overheads);
+        run.exchange(|chunk| vec![1 - chunk]).run().makespan()
+    };
+    assert_eq!(run(0), 10_000_000);
+    // The end of each iteration is rounded up to a ns.
+    assert!((18 * 1_000..18 * 1_000 + 10).contains(&(run(1_000) - run(0))), "{}", run(1_000));
+}
+
+#[test]
+fn chunks_that_move_wait_for_the_wires_of_their_host() {
+    let array = Array { state_bytes: 1_000_000, ..on_ranks(2) };
+    let run = |bandwidths: Bandwidths| {
+        run_on(&array, "rotate", &Overheads { bandwidths, ..Overheads::default() }).makespan() as f64 / 1e6
+    };
+    let free = run(Bandwidths::default());
+    // Eight chunks of 1 ms leave each host, three times. Meanwhile all but the first are packed, in 0.255 ms each.
+    let slow = run(Bandwidths { between_hosts: 1e9, ..Bandwidths::default() });
+    let expected = 3.0 * (8.0 - 7.0 * 0.255);
+    assert!((slow - free - expected).abs() < 0.01, "{} ms, not {expected}", slow - free);
+    let near = run(Bandwidths { between_hosts: 1.0, within_host: 1e9, ranks_per_host: 2, message_bytes: 0 });
+    assert!((near - slow).abs() < 1e-6, "the same rate within a host: {near} and {slow} ms");
+}
+
+#[test]
+fn errors_of_measurements_make_chunks_move_that_should_stay() {
+    let array = on_ranks(8);
+    let moves = |relative_sd, seed| {
+        let noise = Noise { relative_sd, seed };
+        run_on(&array, "refine", &Overheads { noise, ..Overheads::default() }).moves()
+    };
+    assert_eq!((moves(0.0, 1), moves(0.0, 2)), (0, 0));
+    assert!(moves(0.5, 1) > 0 && moves(0.5, 1) == moves(0.5, 1));
+}
+
+#[test]
+fn a_neighbour_in_turns_takes_as_much_as_one_that_shares() {
+    let scenario = named("demo");
+    let sliced = ArrayScenario { slice: 4_000_000, ..scenario.clone() };
+    assert_eq!(sliced.ideal_s().to_bits(), scenario.ideal_s().to_bits());
+    for spec in ["none", "refine"] {
+        let [shares, turns] = [&scenario, &sliced].map(|scenario| run_of(scenario, spec));
+        assert!((seconds(&turns) / seconds(&shares) - 1.0).abs() < 0.03, "{spec}: {}", seconds(&turns));
+        let share = turns.syncs.last().unwrap().decision.share[1];
+        assert!((share - 0.5).abs() < 0.1, "{spec}: {share}");
+        assert_ne!(turns.digest, shares.digest);
     }
 }

@@ -439,7 +439,7 @@ fn chunks_where_rank_1_leaves(spec: &str, windows: bool, bytes: u64, inactive: &
 
 #[test]
 fn a_rank_that_becomes_inactive_is_emptied_at_once_and_filled_again_when_it_is_back() {
-    for spec in ["refine", "greedy", "greedy-refine", "refine-best"] {
+    for spec in ["refine", "greedy", "hierarchical", "comm"] {
         for windows in [false, true] {
             // The price of the larger size is not known: it does not count where chunks must leave a rank.
             for bytes in [1_000, 100_000_000] {

@@ -47,7 +47,7 @@ impl Strategy for Greedy {
                 assignment.ranks[position] = rank;
             }
         }
-        assignment
+        assignment.within_memory(snapshot)
     }
 
     fn terms(&self) -> Terms {

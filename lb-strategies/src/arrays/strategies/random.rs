@@ -60,6 +60,6 @@ impl Strategy for Random {
         {
             *rank = available[rng.random_range(0..available.len())];
         }
-        assignment
+        assignment.within_memory(snapshot)
     }
 }

@@ -22,6 +22,8 @@
 //!   communication.
 //! - **Receivers.** In the paper, a receiver is below the average by more than epsilon, also after it has received. We
 //!   fill every rank up to the level, the rank with the most room first.
+//! - **Messages and memory.** The paper sees loads alone. Where messages between ranks may take a part of the time that
+//!   matters, or ranks have limits of memory, the plan is improved by the local search of [`comm`](super::comm).
 //! - **Coarse chunks.** In the paper, a donor that is set aside stays overloaded. Here the module `coarse` then makes a
 //!   new plan.
 //!
@@ -34,14 +36,15 @@ mod offload;
 mod plan;
 mod swap;
 
-pub(crate) use donors::Donors;
+use donors::Donors;
 pub(crate) use plan::Plan;
-pub(crate) use swap::swap_chunks;
+use swap::swap_chunks;
 
 use offload::Limits;
 
+use super::comm::Comm;
 use crate::arrays::snapshot::{Assignment, Snapshot};
-use crate::arrays::strategy::{Background, Strategy, Terms};
+use crate::arrays::strategy::{Background, EdgeUse, Strategy, Terms};
 use crate::entry::Entry;
 use crate::parameters::Parameter;
 
@@ -53,8 +56,8 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
     build: |parameters| Ok(Box::new(Refine::from_parameters(parameters)?)),
 };
 
-/// The parameters of this strategy and of `refine-best`.
-pub(crate) const PARAMETERS: &[Parameter] = &[
+/// The parameters of this strategy.
+const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "tolerance",
         default: "0.05",
@@ -211,13 +214,18 @@ impl Strategy for Refine {
     }
 
     fn assign(&self, snapshot: &Snapshot) -> Assignment {
+        let search = Comm { background: self.background, ..Comm::default() };
         let start = self.start(snapshot);
+        if self.misfit == Misfit::Replan && search.is_needed(snapshot, &start) {
+            return search.improve(self, snapshot, &start);
+        }
         let plan = if self.is_due(&start) { self.refine(snapshot, &start) } else { start };
-        plan.assignment
+        plan.assignment.within_memory_or_stay(snapshot, self.background)
     }
 
     fn terms(&self) -> Terms {
-        Terms { background: self.background, scatters: true, ..Terms::default() }
+        let edges = EdgeUse::WhereTheyMatter;
+        Terms { background: self.background, scatters: true, edges, ..Terms::default() }
     }
 }
 

@@ -46,6 +46,6 @@ impl Strategy for Rotate {
         {
             *rank = next(chunk.rank).unwrap_or(chunk.rank);
         }
-        assignment
+        assignment.within_memory(snapshot)
     }
 }

@@ -1,7 +1,7 @@
 //! Tests the formats on small traces, and on the public traces where `shared/data` has them.
 #![expect(clippy::float_cmp, reason = "the shares are exact")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::*;
 
@@ -125,24 +125,65 @@ fn ranks_without_a_host_of_their_own_are_told() {
     assert_eq!(hosts(3).shared(4).as_deref(), Some(three));
 }
 
+/// A public trace in `shared/data`. Where there is none, prints a line.
+fn public(name: &str) -> Option<PathBuf> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data").join(name);
+    if file.exists() {
+        return Some(file);
+    }
+    println!("skip: ../shared/data/{name} not found");
+    None
+}
+
 #[test]
 fn the_public_traces_can_be_read() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
     for (name, count, notes) in [
-        ("azure-vm-noise/sysbench-cpu_B8ms_long-vm2.csv", 1, 1),
+        ("azure-vm-noise/mlc-triad-bandwidth_B8ms_long-vm2.csv", 1, 1),
+        ("azure-vm-noise/mlc-triad-bandwidth_B8ms_short.csv", 11_816, 0),
+        ("azure-vm-noise/mlc-triad-bandwidth_D8s_v5_long-vm1.csv", 1, 1),
         ("azure-vm-noise/mlc-triad-bandwidth_D8s_v5_short.csv", 11_861, 0),
+        ("azure-vm-noise/stressng-cpu-cache_B8ms_long-vm2.csv", 1, 1),
+        ("azure-vm-noise/stressng-cpu-cache_B8ms_short.csv", 11_811, 0),
+        ("azure-vm-noise/stressng-cpu-cache_D8s_v5_long-vm1.csv", 1, 1),
+        ("azure-vm-noise/stressng-cpu-cache_D8s_v5_short.csv", 11_867, 0),
+        ("azure-vm-noise/sysbench-cpu_B8ms_long-vm2.csv", 1, 1),
+        ("azure-vm-noise/sysbench-cpu_B8ms_short.csv", 11_821, 0),
+        ("azure-vm-noise/sysbench-cpu_D8s_v5_long-vm1.csv", 1, 1),
+        ("azure-vm-noise/sysbench-cpu_D8s_v5_short.csv", 11_862, 0),
+        ("nab/ec2_cpu_utilization_24ae8d.csv", 1, 0),
+        ("nab/ec2_cpu_utilization_53ea38.csv", 1, 0),
+        ("nab/ec2_cpu_utilization_5f5533.csv", 1, 0),
         ("nab/ec2_cpu_utilization_825cc2.csv", 1, 1),
+        ("nab/ec2_cpu_utilization_c6585a.csv", 1, 0),
         ("nab/ec2_cpu_utilization_fe7f93.csv", 1, 0),
         ("planetlab/20110303.csv", 1052, 0),
+        ("planetlab/20110403.csv", 1463, 0),
+        ("planetlab/20110420.csv", 1033, 0),
     ] {
-        let file = folder.join(name);
-        if !file.exists() {
-            println!("skip: ../shared/data/{name} not found");
-            continue;
-        }
+        let Some(file) = public(name) else { continue };
         let hosts = read(&[file], None).unwrap();
         assert_eq!((hosts.parts.len(), hosts.notes.len()), (count, notes), "{name}: {:?}", hosts.notes);
         let shares: Vec<f64> = hosts.parts.iter().map(|host| at(host, 0)).collect();
         assert!(shares.iter().all(|&share| share > 0.0 && share < 10.0), "{name}");
+        // One series is not given to several ranks without a word, and several ranks have series of their own.
+        assert_eq!(hosts.shared(2).is_some(), count == 1, "{name}");
+        assert!(count == 1 || hosts.parts[0] != hosts.parts[1], "{name}");
+    }
+}
+
+#[test]
+fn each_rank_follows_the_public_server_of_its_own_file() {
+    let names = ["24ae8d", "53ea38", "5f5533", "825cc2", "c6585a", "fe7f93"];
+    let files = names.map(|name| public(&format!("nab/ec2_cpu_utilization_{name}.csv")));
+    let Some(files) = files.into_iter().collect::<Option<Vec<PathBuf>>>() else { return };
+    let hosts = read(&files, None).unwrap();
+    assert_eq!((hosts.parts.len(), hosts.shared(6)), (6, None));
+    let shares = virtual_cluster::on_hosts(&[1; 6], &hosts.parts);
+    // The means of the six files in percent; the third and the fourth server are busy.
+    for (rank, percent) in [0.13, 1.8, 43.1, 89.8, 0.09, 5.8].into_iter().enumerate() {
+        let series = shares.of(virtual_cluster::Worker { rank: lb_strategies::Rank(rank as u32), number: 0 });
+        let sum: f64 = (0..4032).map(|sample| at(series, 300 * sample)).sum();
+        let used = 100.0 * (1.0 - sum / 4032.0);
+        assert!((used - percent).abs() < 0.2, "rank {rank}: {used} % in use, not {percent}");
     }
 }

@@ -6,7 +6,7 @@
 //! 1. Algorithm 1 with the largest chunks first, down to half of the tolerance. If donors are left, the level doubles
 //!    beyond the tolerance.
 //! 2. The same, down to the tolerance.
-//! 3. Packing as in `greedy-refine`: heaviest first, and a chunk that does not fit goes where it finishes first. Only
+//! 3. Packing as GreedyRefineLB of Charm++ does: heaviest first, and a chunk that does not fit goes where it finishes first. Only
 //!    packing clears a rank for a chunk that nearly fills a rank.
 //!
 //! If no plan reaches the tolerance, the plan that ends first is taken. Of plans that end at about the same time, the
@@ -14,10 +14,10 @@
 //! the next phase at the tolerance itself.
 
 use super::{Donors, Plan, Refine, swap_chunks};
-use crate::arrays::finish_first::by_falling_load;
+use crate::arrays::finish_first::{FinishFirst, by_falling_load};
+use crate::arrays::loads::Loads;
 use crate::arrays::metrics::Moved;
-use crate::arrays::snapshot::Snapshot;
-use crate::arrays::strategies::greedy_refine;
+use crate::arrays::snapshot::{Assignment, Snapshot};
 
 /// The part of the tolerance that plans aim at.
 const AIM: f64 = 0.5;
@@ -64,6 +64,28 @@ pub(super) fn refine(
 fn packed(refine: &Refine, snapshot: &Snapshot, start: &Plan, limit_ns: u64) -> Plan {
     let mut plan = Plan { loads: start.pinned(snapshot, refine.background), ..start.clone() };
     let order = by_falling_load(snapshot);
-    greedy_refine::pack(snapshot, &order, &mut plan.loads, &mut plan.assignment, limit_ns);
+    pack(snapshot, &order, &mut plan.loads, &mut plan.assignment, limit_ns);
     plan
+}
+
+/// Places chunks in `order` and adds them to `loads`. A chunk stays where `assignment` has it if that rank finishes by
+/// `limit_ns` with it. Else the chunk goes where it finishes first.
+fn pack(
+    snapshot: &Snapshot,
+    order: &[(usize, u64)],
+    loads: &mut Loads,
+    assignment: &mut Assignment,
+    limit_ns: u64,
+) {
+    let mut finish_first = FinishFirst::new(loads);
+    for &(position, ticks) in order {
+        let ticks = loads.clamp_load(ticks);
+        let home = assignment.ranks[position];
+        let usable = snapshot.ranks.get(home.index()).is_some_and(|rank| rank.available);
+        if usable && loads.completion_with(home, ticks) <= limit_ns {
+            loads.ticks[home.index()] += ticks;
+        } else if let Some(rank) = finish_first.place(loads, ticks) {
+            assignment.ranks[position] = rank;
+        }
+    }
 }

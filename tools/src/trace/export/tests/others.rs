@@ -158,6 +158,44 @@ fn the_examples_of_lb_data_pass_the_check_that_ours_must_pass() {
 }
 
 #[test]
+fn lb_data_is_read_back_as_it_was_written() {
+    let (dir, out) = (generated("lbdata-back", 20_000), Scratch::new("lbdata-back-out"));
+    export(&dir, "lbdata", &out, &[]).unwrap();
+    let loads = crate::recorded::read("", &out.join("data")).unwrap();
+    let trace = Trace::open(dir.path()).unwrap();
+    let (mut expected, mut found) = (Vec::new(), Vec::new());
+    trace.for_each(|rank, _, event| {
+        if let What::Load { sync, load_ns, bytes, .. } = event.what {
+            expected.push((sync, rank.rank, load_ns, bytes));
+        }
+    });
+    let mut sent = 0;
+    for snapshot in loads.snapshots() {
+        let chunks = snapshot.chunks.iter();
+        found.extend(chunks.map(|chunk| (snapshot.phase, chunk.rank.0, chunk.ticks, chunk.bytes)));
+        sent += snapshot.edges.iter().map(|edge| edge.bytes).sum::<u64>();
+        assert_eq!(snapshot.ranks.iter().map(|rank| rank.host).collect::<Vec<_>>(), [0, 0, 1, 1]);
+    }
+    expected.sort_unstable();
+    found.sort_unstable();
+    assert_eq!(found, expected);
+    let mut written = 0.0;
+    for rank in 0..4u32 {
+        let text = std::fs::read(out.path().join(format!("data.{rank}.json"))).unwrap();
+        let file: Value = serde_json::from_slice(&text).unwrap();
+        let edges = file["phases"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|phase| phase["communications"].as_array().unwrap());
+        let others = edges.filter(|edge| edge["from"]["id"] != edge["to"]["id"]);
+        written += others.map(|edge| edge["bytes"].as_f64().unwrap()).sum::<f64>();
+    }
+    assert_eq!(sent, written as u64);
+    assert!(sent > 0);
+}
+
+#[test]
 fn lb_data_has_every_load_of_every_phase_and_what_was_sent() {
     let (dir, out) = (generated("lbdata", 20_000), Scratch::new("lbdata-out"));
     export(&dir, "lbdata", &out, &[]).unwrap();

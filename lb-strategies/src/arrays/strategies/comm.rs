@@ -1,0 +1,185 @@
+//! `comm` places chunks by their loads, by the messages between them, and by the memory of ranks, with few moves.
+//!
+//! The completion time of a rank is the time of its chunks and of its messages to or from other ranks, whichever of sent
+//! and received is more. This is the work model of LBAF and of Lifflander, Pébay et al., "A communication- and
+//! memory-aware model for load balancing tasks", 2024 (arXiv 2404.16793), with time in place of weights: the run
+//! measures the time of a byte.
+//!
+//! The plan of [`refine`](super::refine), which sees loads alone, and the present placement are improved by a local
+//! search. The result with the least cost is taken: its completion time and its moves. Limits of moves and of memory hold for
+//! each.
+
+use super::refine::{Plan, Refine};
+use crate::arrays::local_search::Search;
+use crate::arrays::metrics::{Moved, max_ns};
+use crate::arrays::snapshot::{Assignment, Edge, Snapshot};
+use crate::arrays::strategy::{Background, EdgeUse, Strategy, Terms};
+use crate::arrays::traffic::EdgeCosts;
+use crate::entry::Entry;
+use crate::parameters::Parameter;
+
+/// The entry in the table of strategies.
+pub const ENTRY: Entry<dyn Strategy> = Entry {
+    name: "comm",
+    summary: "by loads, messages between chunks and memory; as many moves as allowed",
+    parameters: &[
+        Parameter {
+            name: "tolerance",
+            default: "0.02",
+            meaning: "chunks move if a rank exceeds the least possible time by this part of it",
+        },
+        Parameter {
+            name: "moves",
+            default: "all",
+            meaning: "largest number of chunks that move at once, or all",
+        },
+        Parameter {
+            name: "move-cost",
+            default: "auto",
+            meaning: "cost of moving all chunks, as a part of the time of a balanced phase; auto: 0.25, or 0.025 with `moves`",
+        },
+        Parameter {
+            name: "steps",
+            default: "auto",
+            meaning: "number of changes that the search tries; auto: 800 per chunk, from 20000 to 200000, of very many chunks 2 per chunk",
+        },
+        Parameter { name: "seed", default: "1", meaning: "seed of the search" },
+        Background::PARAMETER,
+    ],
+    build: |parameters| {
+        let moves = parameters.number_or("moves", 0.0..=1e9, "all")?;
+        Ok(Box::new(Comm {
+            tolerance: parameters.number("tolerance", 0.0..=10.0)?,
+            moves: moves.map(|moves| moves as usize),
+            move_cost: parameters.number_or("move-cost", 0.0..=1000.0, "auto")?,
+            steps: parameters.count_or_auto("steps")?,
+            seed: parameters.integer("seed")?,
+            background: Background::read(parameters)?,
+        }))
+    },
+};
+
+/// Changes tried per chunk, and at least and at most in all.
+const STEPS_PER_CHUNK: u64 = 800;
+const STEPS_MIN: u64 = 20_000;
+const STEPS_MAX: u64 = 200_000;
+/// Of more chunks than this, each start is improved once only.
+const CHUNKS_MANY: usize = 20_000;
+
+/// Cost of moving all chunks, as a part of the time of a balanced phase; the second where moves are limited.
+const MOVE_COST: f64 = 0.25;
+const MOVE_COST_LIMITED: f64 = 0.025;
+/// The least part of the time of a balanced phase that messages must be able to take for them to matter.
+const TRAFFIC_MIN: f64 = 0.02;
+
+/// A local search by loads, messages and memory.
+///
+/// ```
+/// use lb_strategies::{Edge, LinkCost, LinkCosts, Strategy, strategies::comm::Comm, synthetic::Workload};
+/// use lb_strategies::metrics::Crossing;
+/// // Eight chunks of equal load on two ranks: each exchanges messages with a chunk of the other rank.
+/// let mut snapshot = Workload::Equal.snapshot(8, 2, 1);
+/// snapshot.edges = (0..4).map(|from| Edge { from, to: from + 4, messages: 10, bytes: 100_000 }).collect();
+/// let link = LinkCost { ns_per_message: 1_000.0, ns_per_byte: 8.0 };
+/// snapshot.links = LinkCosts { within_host: link, between_hosts: link };
+/// let together = Comm::default().assign(&snapshot);
+/// assert_eq!(Crossing::of(&snapshot, &together).bytes, 0);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Comm {
+    /// A rank must be above the least possible completion time by this part before anything moves.
+    pub tolerance: f64,
+    /// Largest number of chunks that move; none for no limit. Chunks on unavailable ranks move in any case.
+    pub moves: Option<usize>,
+    /// Cost of moving all chunks, as a part of the time of a balanced phase; none for a small one, and a smaller
+    /// one if moves are limited.
+    pub move_cost: Option<f64>,
+    /// Number of changes that the search tries; none for a number that grows with the chunks.
+    pub steps: Option<u64>,
+    /// Seed of the search.
+    pub seed: u64,
+    /// The model of a neighbour's load.
+    pub background: Background,
+}
+
+impl Default for Comm {
+    fn default() -> Self {
+        Self {
+            tolerance: 0.02,
+            moves: None,
+            move_cost: None,
+            steps: None,
+            seed: 1,
+            background: Background::Share,
+        }
+    }
+}
+
+impl Comm {
+    /// True if loads alone do not tell which placement is best: messages between ranks may take a part of the time that
+    /// matters, or ranks have limits of memory.
+    pub(crate) fn is_needed(&self, snapshot: &Snapshot, start: &Plan) -> bool {
+        let limited = snapshot.memory.as_ref().is_some_and(|memory| !memory.limits.is_empty());
+        limited || most_traffic_ns(snapshot) > TRAFFIC_MIN * start.least_ns
+    }
+
+    /// Improves `start`, the present placement with unavailable ranks emptied, and the plan that `refine` makes of it.
+    pub(crate) fn improve(&self, refine: &Refine, snapshot: &Snapshot, start: &Plan) -> Assignment {
+        let stay = start.assignment.clone().within_memory(snapshot);
+        let now_ns = max_ns(snapshot, &stay, self.background);
+        if now_ns <= start.limit_ns(refine.tolerance) {
+            return stay;
+        }
+        let by_loads = refine.refine(snapshot, start).assignment.within_memory(snapshot);
+        let is_allowed = self.moves.is_none_or(|moves| Moved::of(snapshot, &by_loads).chunks <= moves);
+        let mut starts = if is_allowed { vec![stay.clone(), by_loads] } else { vec![stay.clone(); 2] };
+        if snapshot.chunks.len() <= CHUNKS_MANY {
+            starts.extend_from_within(..);
+        }
+        let chunks = snapshot.chunks.len() as u64;
+        let steps =
+            self.steps.unwrap_or((STEPS_PER_CHUNK * chunks).clamp(STEPS_MIN, STEPS_MAX).max(2 * chunks));
+        let search = Search {
+            steps: steps / starts.len() as u64,
+            moves: self.moves.unwrap_or(usize::MAX),
+            move_cost: self.move_cost.unwrap_or(if self.moves.is_some() {
+                MOVE_COST_LIMITED
+            } else {
+                MOVE_COST
+            }),
+            seed: self.seed,
+            background: self.background,
+        };
+        let found = search.best(snapshot, &starts, start.least_ns);
+        let is_earlier = |plan: &Assignment| max_ns(snapshot, plan, self.background) < now_ns;
+        found.filter(is_earlier).unwrap_or(stay)
+    }
+}
+
+impl Strategy for Comm {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn assign(&self, snapshot: &Snapshot) -> Assignment {
+        let refine = Refine { tolerance: self.tolerance, background: self.background, ..Refine::default() };
+        self.improve(&refine, snapshot, &refine.start(snapshot))
+    }
+
+    fn terms(&self) -> Terms {
+        Terms { background: self.background, scatters: true, edges: EdgeUse::Always, ..Terms::default() }
+    }
+}
+
+/// Mean traffic of a rank if every message crossed ranks, ns.
+fn most_traffic_ns(snapshot: &Snapshot) -> f64 {
+    let Some(costs) = EdgeCosts::new(snapshot) else { return 0.0 };
+    let first = snapshot.ranks.first().map_or(0, |rank| rank.host);
+    let many_hosts = snapshot.ranks.iter().any(|rank| rank.host != first);
+    let ns = |edge: &Edge| costs.both_ns(edge)[usize::from(many_hosts)];
+    let sum: u64 = snapshot.edges.iter().filter(|edge| costs.connects(edge)).map(ns).sum();
+    sum as f64 / snapshot.ranks.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Finds the files of a recorded run, `STEM.RANK.json` or `STEM.RANK.vom`, and decompresses them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use serde::de::IgnoredAny;
+use virtual_cluster::LoadFormat;
+
+use crate::input;
+
+/// Longest file after decompression, in bytes.
+const BYTES_MAX: u64 = 1 << 28;
+
+/// Largest number of ranks, because each pair of ranks of a simulated cluster has a connection in memory.
+const RANKS_MAX: u32 = 1024;
+
+/// The names and texts of the files, in the order of ranks.
+pub(super) type Files = Vec<(String, Vec<u8>)>;
+
+/// Reads the files of `stem`.
+pub(super) fn read(stem: &str) -> Result<(LoadFormat, Files), String> {
+    let (format, names) = find(stem)?;
+    let read = |name: String| {
+        let text = content(&name, format).map_err(|what| format!("{name}: {what}"))?;
+        Ok((name, text))
+    };
+    Ok((format, names.into_iter().map(read).collect::<Result<_, String>>()?))
+}
+
+/// The format of the files of `stem`, and their names in the order of ranks.
+fn find(stem: &str) -> Result<(LoadFormat, Vec<String>), String> {
+    let (folder, prefix) = stem.rsplit_once('/').map_or((".", stem), |(folder, prefix)| match folder {
+        "" => ("/", prefix),
+        folder => (folder, prefix),
+    });
+    let unreadable = |error| format!("{folder} cannot be read: {error}");
+    let mut found: [BTreeMap<u32, String>; 2] = LoadFormat::ALL.map(|_| BTreeMap::new());
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let name = entry.map_err(unreadable)?.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let Some((rank, format)) = rank_of(name, prefix) else { continue };
+        let of_format = &mut found[usize::from(format == LoadFormat::ALL[1])];
+        if let Some(other) = of_format.insert(rank, format!("{stem}{}", &name[prefix.len()..])) {
+            return Err(format!(
+                "{other} and {name} are both of rank {rank}, expected one file for each rank"
+            ));
+        }
+    }
+    let [vom, json] = found;
+    let (format, names) = match (vom.is_empty(), json.is_empty()) {
+        (false, true) => (LoadFormat::Vom, vom),
+        (true, false) => (LoadFormat::Json, json),
+        (false, false) => {
+            return Err(format!("{stem}.RANK.vom and {stem}.RANK.json are both there, expected one kind"));
+        }
+        (true, true) => return Err(format!("no file {stem}.0.vom or {stem}.0.json")),
+    };
+    let count = names.len() as u32;
+    if let Some(missing) = (0..count).find(|rank| !names.contains_key(rank)) {
+        let last = names.keys().last().copied().unwrap_or(0);
+        let name = format!("{stem}.{missing}.{}", format.extension());
+        return Err(format!("{name} is missing, expected a file for each rank from 0 to {last}"));
+    }
+    if count > RANKS_MAX {
+        return Err(format!("files of {count} ranks, expected {RANKS_MAX} at most"));
+    }
+    Ok((format, names.into_values().collect()))
+}
+
+/// The rank and the format in a name `PREFIX.RANK.FORMAT` or `PREFIX.RANK.json.br`.
+fn rank_of(name: &str, prefix: &str) -> Option<(u32, LoadFormat)> {
+    let (number, extension) = name.strip_prefix(prefix)?.strip_prefix('.')?.split_once('.')?;
+    let extension = if extension == "json.br" { "json" } else { extension };
+    let format = LoadFormat::ALL.into_iter().find(|format| format.extension() == extension)?;
+    let rank = number.parse().ok().filter(|rank: &u32| rank.to_string() == number)?;
+    Some((rank, format))
+}
+
+/// The text of a file, decompressed if necessary.
+fn content(file: &str, format: LoadFormat) -> Result<Vec<u8>, String> {
+    let bytes = input::read(Path::new(file)).map_err(|error| format!("cannot be read: {error}"))?;
+    match format {
+        LoadFormat::Vom => Ok(input::without_mark(&bytes).to_vec()),
+        LoadFormat::Json => json(&bytes, BYTES_MAX),
+    }
+}
+
+/// The JSON text, which may be compressed by brotli. No first byte tells which: a compressed file may begin like text.
+fn json(bytes: &[u8], bytes_max: u64) -> Result<Vec<u8>, String> {
+    let text = input::without_mark(bytes);
+    let Err(no_json) = serde_json::from_slice::<IgnoredAny>(text) else { return Ok(text.to_vec()) };
+    decompressed(bytes, bytes_max).or_else(|no_brotli| match text.trim_ascii_start().first() {
+        // The parser names the place of the fault.
+        None | Some(b'{') => Ok(text.to_vec()),
+        _ => Err(format!("neither JSON ({no_json}) nor compressed by brotli ({no_brotli})")),
+    })
+}
+
+fn decompressed(compressed: &[u8], bytes_max: u64) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let decompressor = brotli_decompressor::Decompressor::new(compressed, 4096);
+    let read = decompressor.take(bytes_max + 1).read_to_end(&mut bytes);
+    read.map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(format!("more than {bytes_max} bytes after decompression"));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_a_stem_a_rank_and_a_format() {
+        assert_eq!(rank_of("data.12.vom", "data"), Some((12, LoadFormat::Vom)));
+        assert_eq!(rank_of("data.0.json", "data"), Some((0, LoadFormat::Json)));
+        assert_eq!(rank_of("data.3.json.br", "data"), Some((3, LoadFormat::Json)));
+        for other in [
+            "data.01.vom",
+            "data.+1.vom",
+            "data.1.vom.gz",
+            "data.1.vom.br",
+            "data.vom",
+            "data.x.vom",
+            "date.1.vom",
+            "data_b.1.vom",
+        ] {
+            assert_eq!(rank_of(other, "data"), None, "{other}");
+        }
+    }
+
+    /// A brotli stream of one stored block that holds "{}".
+    const STREAM: [u8; 6] = [0x8b, 0x00, 0x80, b'{', b'}', 0x03];
+
+    #[test]
+    fn what_does_not_decompress_or_grows_too_long_is_refused() {
+        assert_eq!(json(&STREAM, 100).as_deref(), Ok(&b"{}"[..]));
+        assert_eq!(json(b"\xef\xbb\xbf {\"a\": 1}", 1).as_deref(), Ok(&b" {\"a\": 1}"[..]));
+        for (bytes, both) in [(&STREAM[..], "more than 1 bytes"), (&[0xff; 9], ""), (&STREAM[..3], "")] {
+            let error = json(bytes, 1).unwrap_err();
+            assert!(error.starts_with("neither JSON (expected value at line 1 column 1) nor"), "{error}");
+            assert!(error.contains(both), "{error}");
+        }
+        assert_eq!(json(b"{\"a\":", 100).as_deref(), Ok(&b"{\"a\":"[..]), "the parser says what is wrong");
+    }
+}

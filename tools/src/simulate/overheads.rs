@@ -1,0 +1,123 @@
+//! Options of `caribou simulate array` for what messages and decisions cost, for time slices, and for errors of
+//! measurements. By default they cost nothing, vCPUs are shared at any time, and measurements are exact.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use lb_strategies::pool::Nanos;
+use presentation::count_parser;
+use virtual_cluster::{ArrayScenario, Bandwidths, DecisionCost, Noise, Overheads};
+
+use super::cluster::RANKS_MOST;
+use super::values;
+
+/// What a run pays beside the work of its chunks.
+#[derive(clap::Args)]
+#[group(skip)]
+#[command(next_help_heading = "Overheads")]
+pub(super) struct OverheadOptions {
+    /// Bytes a second that a host sends to other hosts, one message after another; if not given without limit.
+    #[arg(long, value_name = "BYTES/S", value_parser = values::speed)]
+    link_bandwidth: Option<f64>,
+    /// Bytes a second that a rank sends to other ranks of its host; if not given without limit.
+    #[arg(long, value_name = "BYTES/S", value_parser = values::speed)]
+    host_bandwidth: Option<f64>,
+    /// Ranks on each host, in order, for the two bandwidths.
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count_parser(1..=RANKS_MOST))]
+    ranks_per_host: u32,
+    /// Bytes of a message from chunk to chunk, for the two bandwidths.
+    #[arg(long, value_name = "BYTES", default_value = "0", value_parser = count_parser(0..=1_000_000_000_000u64))]
+    message_bytes: u64,
+    /// CPU time of a worker to send, and again to receive, a message of a chunk to another rank, as in 500ns or 2us. Its
+    /// latency is half of --rtt.
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::time)]
+    message_cpu: Nanos,
+    /// Time of a decision for each chunk of the array, as in 50ns; or `measured`, the time that the strategy takes here, with
+    /// which two runs differ.
+    #[arg(long, value_name = "TIME|measured", default_value = "0s", value_parser = decision)]
+    decision_cost: Cost,
+    /// Time slice on a vCPU, as in 4ms: a worker and its neighbours run in turn, each at least so long. 0s if they share the
+    /// vCPU at any time.
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::time)]
+    time_slice: Nanos,
+    /// Standard deviation of measured loads of chunks and clocks of workers, as a part of the true value from 0 to 1; by --seed.
+    #[arg(long, value_name = "PART", default_value = "0", value_parser = part)]
+    noise: f64,
+}
+
+/// A value of `--decision-cost`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Cost {
+    PerChunk(Nanos),
+    Measured,
+}
+
+fn decision(text: &str) -> Result<Cost, String> {
+    if text == "measured" {
+        return Ok(Cost::Measured);
+    }
+    match values::time(text) {
+        Ok(ns @ 0..=1_000_000_000) => Ok(Cost::PerChunk(ns)),
+        _ => Err("expected measured, or a time up to 1s for each chunk, as in 50ns".to_owned()),
+    }
+}
+
+fn part(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "expected a number from 0 to 1, as in 0.05".to_owned())
+}
+
+impl OverheadOptions {
+    /// Gives a scenario these overheads.
+    pub(super) fn apply(&self, scenario: &mut ArrayScenario, seed: u64) {
+        let rate = |rate: Option<f64>| rate.unwrap_or(f64::INFINITY);
+        scenario.slice = self.time_slice;
+        scenario.overheads = Overheads {
+            bandwidths: Bandwidths {
+                between_hosts: rate(self.link_bandwidth),
+                within_host: rate(self.host_bandwidth),
+                ranks_per_host: self.ranks_per_host,
+                message_bytes: self.message_bytes,
+            },
+            message_cpu: self.message_cpu,
+            decision: match self.decision_cost {
+                Cost::PerChunk(ns) => DecisionCost::PerChunk(ns),
+                Cost::Measured => DecisionCost::Measured(clock()),
+            },
+            noise: Noise { relative_sd: self.noise, seed },
+        };
+    }
+}
+
+/// A clock of this machine, ns.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the time of a strategy is measured, if the user asks for that"
+)]
+fn clock() -> Arc<dyn Fn() -> Nanos + Send + Sync> {
+    let begin = Instant::now();
+    Arc::new(move || begin.elapsed().as_nanos() as Nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decision_costs_a_time_for_each_chunk_or_what_is_measured() {
+        assert_eq!(decision("50ns"), Ok(Cost::PerChunk(50)));
+        assert_eq!(decision("measured"), Ok(Cost::Measured));
+        for bad in ["2s", "50", "-1ns", "meas"] {
+            let expected = "expected measured, or a time up to 1s for each chunk, as in 50ns";
+            assert_eq!(decision(bad).unwrap_err(), expected, "{bad}");
+        }
+    }
+
+    #[test]
+    fn noise_is_a_part() {
+        assert_eq!(part("0.05"), Ok(0.05));
+        for bad in ["5%", "-0.1", "1.1", "nan"] {
+            assert!(part(bad).is_err(), "{bad}");
+        }
+    }
+}
