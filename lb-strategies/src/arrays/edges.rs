@@ -201,6 +201,17 @@ mod tests {
     }
 
     #[test]
+    fn a_report_without_edges_is_written_and_read_as_before_there_were_any() {
+        let report = super::super::report::PhaseReport::default();
+        let written = serde_json::to_string(&report).expect("it is plain");
+        assert_eq!(written, r#"{"ranks":[],"chunks":[]}"#);
+        assert_eq!(
+            serde_json::from_str::<super::super::report::PhaseReport>(&written).expect("it is whole"),
+            report
+        );
+    }
+
+    #[test]
     fn only_edges_between_chunks_of_the_snapshot_count_and_none_within_a_group() {
         let chunk = |key| {
             let id = ChunkId { array: ArrayId(0), key };

@@ -197,8 +197,18 @@ mod tests {
     #[test]
     fn windows_add_up_by_chunk_and_rank() {
         let mut sum = window(vec![chunk(3, 30, 3), chunk(1, 10, 1), chunk(2, 20, 2)], [Some(7), None]);
-        sum.extend(window(vec![chunk(4, 4, 1), chunk(1, 1, 1), chunk(3, 3, 1)], [Some(5), Some(2)]));
+        let edges = |messages| {
+            let [from, to] = [chunk(1, 0, 0).load.id, chunk(3, 0, 0).load.id];
+            EdgeReports::new(
+                vec![super::super::edges::EdgeReport { from, to, messages, bytes: 8 * messages }],
+                1,
+            )
+        };
+        sum.edges = edges(5);
+        let later = window(vec![chunk(4, 4, 1), chunk(1, 1, 1), chunk(3, 3, 1)], [Some(5), Some(2)]);
+        sum.extend(PhaseReport { edges: edges(2), ..later });
         let expected = window(vec![chunk(1, 11, 2), chunk(3, 33, 4), chunk(4, 4, 1)], [Some(12), Some(2)]);
+        let expected = PhaseReport { edges: EdgeReports { unlisted_messages: 2, ..edges(7) }, ..expected };
         assert_eq!(sum, expected, "chunk 2 was removed");
     }
 

@@ -131,7 +131,7 @@ pub struct SyncReport {
     /// the next sync before this decision, it handles no messages until then, and is not counted.
     pub waited: Option<u64>,
     /// Reports of the ranks, if they are kept ([`Config::lb_reports`](crate::Config::lb_reports)). A
-    /// [`Report`](crate::Report) has those of the newest syncs, up to a million chunks together. A trace has those of
+    /// [`Report`](crate::Report) has those of the newest syncs, up to a million chunks and edges together. A trace has those of
     /// each sync whose record takes at most 4 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reported: Option<Arc<PhaseReport>>,

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use caribou::config::EdgeRecording;
-use caribou::lb::balancer::{EdgeReport, PhaseReport};
+use caribou::lb::balancer::{Balancer, EdgeReport, PhaseReport};
 use caribou::lb::{Assignment, ChunkLoad, EdgeUse, Period, Rank, Snapshot, Strategy, Terms};
 use caribou::{Array, Chunk, Config, Ctx, Reducer, Report, Target, Values};
-use caribou_tests::{run_array, run_array_in_time, simulated, with_timeout};
+use caribou_tests::{run_array, run_array_in_time, scratch, simulated, with_timeout};
 use serde::{Deserialize, Serialize};
+use trace_reader::Trace;
 
 /// Chunks of a ring.
 const CHUNKS: u32 = 12;
@@ -199,12 +200,31 @@ fn every_seed_reports_the_edges_of_each_phase() {
             let config = simulated(seed).ranks(3).period(1).lb_reports(true).strategy(rotates.clone());
             let report = run_array(config, CHUNKS, |_| Member::default()).expect("it ends");
             let phases: Vec<PhaseReport> = reports(&report).into_iter().cloned().collect();
-            (phases, rotates.seen())
+            let predicted_ns: Vec<Vec<u64>> =
+                report.syncs.iter().map(|sync| sync.predicted_ns.clone()).collect();
+            (phases, rotates.seen(), predicted_ns)
         };
-        let (phases, seen) = run();
+        let (phases, seen, predicted_ns) = run();
         assert_eq!(phases.len() as u64, SYNCS, "seed {seed}");
         phases.iter().for_each(|phase| assert_eq!(edges(phase), ring(MESSAGES), "seed {seed}"));
-        assert_eq!(run(), (phases, seen), "seed {seed}");
+        let mut balancer = Balancer::new(Arc::new(Rotates::using(EdgeUse::Always)));
+        let predicted: Vec<Vec<u64>> =
+            phases.iter().map(|phase| balancer.decide(phase).predicted_ns).collect();
+        assert_eq!(predicted, predicted_ns, "seed {seed}");
+        assert_eq!(run(), (phases, seen, predicted_ns), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_trace_has_the_edges_of_each_phase() {
+    let dir = scratch();
+    let config = at_syncs(&Rotates::using(EdgeUse::Never)).trace(&dir).lb_edges(EdgeRecording::On);
+    let report = run_ring(config, false);
+    let trace = Trace::open(&dir).expect("it was recorded");
+    assert_eq!(trace.syncs.len() as u64, SYNCS);
+    for (traced, sync) in trace.syncs.iter().zip(&report.syncs) {
+        assert_eq!(traced.reported, sync.reported);
+        assert_eq!(edges(traced.reported.as_deref().expect("it is kept")), ring(MESSAGES));
     }
 }
 

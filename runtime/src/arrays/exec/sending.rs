@@ -10,7 +10,8 @@
 //! | the location table names another rank | [`send_remote`], to the transport or to worker 0, which has the transport |
 //! | the chunk belongs here and has not come | [`send_remote`] leaves the message with the core as pending |
 //!
-//! A message that is recorded, counted by its receiver or forced through the wire format first goes through `check_send`, once.
+//! A message that is recorded, counted by its receiver or forced through the wire format first goes
+//! through `inspect`, once.
 //!
 //! [`push_by_route`]: Worker::push_by_route
 //! [`push_by_cache`]: Worker::push_by_cache

@@ -19,7 +19,7 @@ const KEPT_MIN: usize = 64;
 const RANKS_MAX: usize = 1 << 19;
 /// The most syncs that may end between two reads of the log.
 const NEWEST_MAX: usize = 256;
-/// Limit of the number of chunks and ranks, summed over all kept reports: each takes about 60 bytes.
+/// Limit of the number of chunks, ranks and edges, summed over all kept reports: each takes about 60 bytes.
 const REPORTED_MAX: usize = 1 << 20;
 
 pub(crate) struct SyncLog {

@@ -9,7 +9,7 @@
 //! | [`Signal`] | up the tree, every few ms of work and once at its end | how busy the sender and the ranks below are; whether all are idle from now on |
 //! | [`Resize`] | to rank 0 | the number of ranks that are to be active |
 //! | [`ActiveRanks`] | down the tree | the number of ranks that are active from now on; a window with a decision follows soon |
-//! | [`OpenWindow`] | down the tree | the number of the window; whether rank 0 will decide |
+//! | [`OpenWindow`] | down the tree | the number of the window; whether rank 0 will decide; whether messages between chunks are recorded in the next window |
 //! | [`WindowReports`] | up the tree | measurements of the sender and the ranks below it |
 //! | [`Decision`] | down the tree | all moves; not sent if no chunk moves |
 //!
@@ -18,8 +18,8 @@
 //! 1. *One at a time.* Rank 0 opens a window after the last window is decided and its chunks have moved. The
 //!    [policy](lb_strategies::window_policy) chooses the time, and whether rank 0 decides or the window only ends the
 //!    last one.
-//! 2. *Reports.* Each rank reports once and immediately: its sample, and the cost of each of its chunks since the last
-//!    window.
+//! 2. *Reports.* Each rank reports once and immediately: its sample, the cost of each of its chunks since the last
+//!    window, and the messages that chunks sent here, if they are recorded.
 //! 3. *Moves.* The [migration](super::migration) holds each moving chunk between two of its handlers. The chunk goes on
 //!    with its messages on its new rank, without `resume`.
 //!
