@@ -329,6 +329,12 @@ fn the_memory_of_a_rank_includes_what_it_uses_besides_its_chunks() {
     };
     assert_eq!(row("20e6"), [10_000_000, 0], "2 MB of the rank, three chunks of 1 MB, one block of 5 MB");
     assert_eq!(row("9e6"), [10_000_000, 1_000_000]);
+    let front =
+        |limit| json(&["balance", "--lbdata", &stem, "--memory-limit", limit, "--lb", "none", "--front"]);
+    assert_eq!(
+        ["20e6", "9e6"].map(|limit| front(limit)["rows"].as_array().map(Vec::len)),
+        [Some(1), Some(0)]
+    );
     let text =
         caribou(&["balance", "--lbdata", &stem, "--memory-limit", "9e6", "--lb", "none"]).expect("read");
     assert!(text.lines().nth(2).is_some_and(|line| line.contains(" over ")), "{text}");
