@@ -222,6 +222,11 @@ fn a_recorded_run_is_simulated_again_with_other_ranks_and_periods() {
         more.contains(&format!("period 2: 3 x 1 workers, {chunks} chunks, {SYNCS} iterations")),
         "{more}"
     );
+    let other = caribou(&["balance", "--trace", dir.text(), "--ranks", "3"]);
+    refused(
+        other,
+        &format!("`caribou simulate array --cost recorded:{} --ranks 3` runs it on others", dir.text()),
+    );
     let without = record("balance-simulated-without", false);
     let cost = format!("recorded:{}", without.text());
     refused(caribou(&["simulate", "array", "--cost", &cost]), "CARIBOU_LB_REPORTS=on");
@@ -448,7 +453,6 @@ fn damaged_lb_data_is_one_line_with_the_place() {
 
 /// The values are those of the sets of LBAF in the folder beside this repository, where present.
 #[test]
-#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 fn shared_sets_are_read_whole() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data/lbaf");
     if !Path::new(root).is_dir() {
