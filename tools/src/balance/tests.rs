@@ -350,7 +350,7 @@ fn the_memory_of_a_rank_includes_what_it_uses_besides_its_chunks() {
 
 #[test]
 fn the_front_has_what_nothing_else_beats() {
-    let lb = ["--lb", "none,rotate,random,greedy-refine,refine,greedy,refine,tolerance=0.5"];
+    let lb = ["--lb", "none,rotate,random,refine,greedy,refine-paper,refine,tolerance=0.5"];
     let all = json(&[&["balance", "--chunks", "200", "--ranks", "8"], &lb[..]].concat());
     let result = |row: &serde_json::Value| {
         (
