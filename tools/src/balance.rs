@@ -39,15 +39,13 @@ pub(crate) struct Options {
         long,
         value_name = "TRACE",
         conflicts_with_all = [
-            "chunks", "ranks", "workload", "seed", "snapshot", "lbdata", "phase", "model", "moves", "front", "svg",
+            "chunks", "workload", "seed", "snapshot", "lbdata", "phase", "model", "moves", "front", "svg",
         ]
     )]
     trace: Option<PathBuf>,
     /// Strategies to run, as in none,refine,tolerance=0.1; all of them if not given, of a trace its own.
     #[arg(long, value_name = "SPEC[,SPEC..]")]
     lb: Vec<String>,
-    #[command(flatten)]
-    model: Model,
     /// Runs each strategy that has a parameter `moves` once with each of these values: the most chunks that it may move.
     #[arg(long, value_name = "CHUNKS[,..]", value_delimiter = ',', value_parser = count_parser(0..=u32::MAX))]
     moves: Vec<u32>,
@@ -60,6 +58,8 @@ pub(crate) struct Options {
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    model: Model,
 }
 
 const AFTER_HELP: &str = "\
@@ -76,6 +76,13 @@ A recorded run on 8 ranks, with another period and in windows
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let specs = specs(&options.lb)?;
     if let Some(trace) = &options.trace {
+        if let Some(ranks) = options.source.given_ranks() {
+            let (trace, simulate) = (trace.display(), "caribou simulate array --cost recorded:");
+            let why = format!(
+                "--trace decides on the ranks of the run; `{simulate}{trace} --ranks {ranks}` runs it on others"
+            );
+            return Err(Error::Usage(why));
+        }
         return replay::run(trace, &specs, options.json, out);
     }
     options.svg.as_deref().map_or(Ok(()), output::check)?;

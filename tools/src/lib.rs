@@ -5,6 +5,7 @@
 //! caribou strategies                                                 list strategies and their parameters
 //! caribou balance --chunks 100000 --ranks 1000 --workload ramp       all strategies on a synthetic snapshot
 //! caribou balance --snapshot phase-7.json --lb refine,greedy         two strategies on a recorded snapshot
+//! caribou balance --lbdata lbaf/data --phase all --svg front.svg     all strategies on the loads that vt recorded
 //! caribou balance --trace traces --lb refine,greedy                  decide the syncs of a recorded run again
 //! caribou simulate pool --scenario F7 --compare static,leases        pools on a cluster in virtual time
 //! caribou checkpoint list checkpoints                                the checkpoints from which a run can restart
@@ -54,7 +55,7 @@ struct Options {
 enum Command {
     /// List the strategies and their parameters.
     Strategies,
-    /// Run strategies on one snapshot and compare their placements.
+    /// Run strategies on snapshots of loads and compare their placements.
     Balance(balance::Options),
     /// Simulate programs on a cluster in virtual time, and compare policies.
     Simulate(simulate::Options),

@@ -13,7 +13,7 @@ mod reports;
 
 use std::path::Path;
 
-use presentation::format::decimal;
+use presentation::format::{decimal, plural};
 use trace_reader::Trace;
 use virtual_cluster::RecordedLoads;
 
@@ -43,10 +43,10 @@ pub(crate) fn read(option: &str, stem: &str) -> Result<RecordedLoads, Error> {
 /// Prints the size of the recording on standard error. `scale` multiplies all loads.
 pub(crate) fn note(stem: &str, loads: &RecordedLoads, scale: f64) {
     input::note(&format!(
-        "{stem}: {} ranks, {} chunks, {} phases of {} ms in the mean",
-        loads.ranks(),
-        loads.homes().len(),
-        loads.phases(),
+        "{stem}: {}, {}, {} of {} ms in the mean",
+        plural(loads.ranks(), "rank"),
+        plural(loads.homes().len(), "chunk"),
+        plural(loads.phases(), "phase"),
         decimal(1e3 * scale * loads.mean_phase_s(), 1)
     ));
 }

@@ -27,7 +27,7 @@ pub(crate) struct Row {
     pub(crate) decide_ns: u64,
     before_ns: u64,
     pub(crate) predicted_ns: u64,
-    bound_ns: u64,
+    pub(crate) bound_ns: u64,
     bytes_between_ranks_before: u64,
     pub(crate) bytes_between_ranks: u64,
     bytes_between_hosts: u64,

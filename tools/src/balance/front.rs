@@ -48,17 +48,24 @@ pub(super) fn without_budget(spec: &str) -> (String, bool) {
 }
 
 /// Marks the rows that no other row beats: with fewer moves and no higher imbalance, or as many moves and less
-/// imbalance. Of equal rows the first is marked.
+/// imbalance. Of equal rows the first is marked, and no row with a rank that exceeds its memory.
 pub(super) fn mark(rows: &mut [Row]) {
     let results: Vec<(usize, f64)> = rows.iter().map(Row::result).collect();
-    for (position, row) in rows.iter_mut().enumerate() {
-        let (moved, imbalance) = results[position];
-        let beats = |(other, &(others, lower)): (usize, &(usize, f64))| {
-            let equal = others == moved && lower.total_cmp(&imbalance).is_eq();
-            if equal { other < position } else { others <= moved && lower <= imbalance }
-        };
-        row.on_front = !results.iter().enumerate().any(beats);
+    for (row, on_front) in rows.iter_mut().zip(front(&results)) {
+        row.on_front = on_front;
     }
+}
+
+/// Whether each result, of moves and imbalance, is on the front.
+fn front(results: &[(usize, f64)]) -> Vec<bool> {
+    let is_beaten = |(position, &(moved, imbalance)): (usize, &(usize, f64))| {
+        results.iter().enumerate().any(|(other, &(others, lower))| {
+            let is_better = others < moved || lower < imbalance || other < position;
+            others <= moved && lower <= imbalance && is_better
+        })
+    };
+    let results = results.iter().enumerate();
+    results.map(|result| result.1.1.is_finite() && !is_beaten(result)).collect()
 }
 
 /// Keeps the rows on the front, by chunks moved.
@@ -70,6 +77,24 @@ pub(super) fn keep(rows: &mut Vec<Row>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_on_the_front_is_worse_in_one_of_both_than_any_other() {
+        let results = [
+            (0, 2.0),
+            (0, 2.0),
+            (0, 2.5),
+            (3, 1.5),
+            (4, 1.5),
+            (4, 1.6),
+            (9, 1.2),
+            (2, f64::INFINITY),
+            (9, 1.3),
+        ];
+        let expected = [true, false, false, true, false, false, true, false, false];
+        assert_eq!(front(&results), expected);
+        assert_eq!(front(&[(0, f64::INFINITY)]), [false], "over its memory");
+    }
 
     #[test]
     fn a_budget_is_taken_off_a_specification() {

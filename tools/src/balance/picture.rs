@@ -30,29 +30,23 @@ pub(super) fn svg(reports: &[Report]) -> Result<String, Error> {
 
 fn charts(report: &Report) -> Vec<Chart> {
     let phase = report.phase;
-    let least = report.rows.first().map(|row| row.max_over_avg_least);
-    let moved = |row: &Row| (row.moved_chunks as f64, row.max_over_avg_after);
-    let mut imbalance = chart(
+    let first = report.rows.first();
+    let mut charts = vec![chart(
         format!("Phase {phase}: imbalance by chunks moved; grey: no placement is below"),
         ["chunks moved", "imbalance after the moves"],
-        (least, 1.0),
-        series(report, moved),
-    );
-    let mut front: Vec<(f64, f64)> = report.rows.iter().filter(|row| row.on_front).map(moved).collect();
-    front.sort_by(|one, other| one.0.total_cmp(&other.0));
-    // The front is drawn first, under the strategies.
-    let front =
-        Series { name: "front".to_owned(), dots: front.clone(), radius: 7.0, opacity: 0.4, line: front };
-    imbalance.series.insert(0, front);
-    let mut charts = vec![imbalance];
+        (first.map(|row| row.max_over_avg_least), 1.0),
+        series(report, |row| (row.moved_chunks as f64, row.max_over_avg_after)),
+    )];
     if report.has_messages() {
-        let time =
-            |row: &Row| (row.bytes_between_ranks as f64 / f64::from(1 << 20), row.predicted_ns as f64 / 1e6);
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let place = |row: &Row| (row.bytes_between_ranks as f64 / f64::from(1 << 20), ms(row.predicted_ns));
         charts.push(chart(
-            format!("Phase {phase}: predicted time by bytes between ranks"),
+            format!(
+                "Phase {phase}: predicted time by bytes between ranks; at the bottom: no placement is below"
+            ),
             ["MiB between ranks", "predicted time of the phase (ms)"],
-            (None, 0.0),
-            series(report, time),
+            (None, first.map_or(0.0, |row| ms(row.bound_ns))),
+            series(report, place),
         ));
     }
     charts
@@ -83,9 +77,13 @@ fn chart(
     }
 }
 
-/// A series per strategy: a dot per row, and a line through the rows that differ in their budget alone.
+/// The front, and a series per strategy: a dot per row, and a line through the rows that differ in their budget alone.
 fn series(report: &Report, place: impl Fn(&Row) -> (f64, f64)) -> Vec<Series> {
-    let mut all: Vec<Series> = Vec::new();
+    let within_memory = report.rows.iter().filter(|row| row.result().1.is_finite());
+    let line = front(within_memory.map(&place).collect());
+    // The front is drawn first, under the strategies.
+    let mut all =
+        vec![Series { name: "front".to_owned(), dots: line.clone(), radius: 7.0, opacity: 0.4, line }];
     for row in &report.rows {
         let (name, has_budget) = without_budget(&row.strategy);
         let dot = place(row);
@@ -102,4 +100,27 @@ fn series(report: &Report, place: impl Fn(&Row) -> (f64, f64)) -> Vec<Series> {
         series.line.sort_by(|one, other| one.0.total_cmp(&other.0));
     }
     all
+}
+
+/// The dots that no other dot beats in both directions, from left to right.
+fn front(mut dots: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    dots.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
+    let mut lowest = f64::INFINITY;
+    dots.retain(|dot| {
+        let is_lower = dot.1 < lowest;
+        lowest = lowest.min(dot.1);
+        is_lower
+    });
+    dots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_front_falls_from_left_to_right() {
+        let dots = vec![(5.0, 1.0), (0.0, 3.0), (2.0, 3.0), (2.0, 2.0), (2.0, 2.0), (7.0, 1.5)];
+        assert_eq!(front(dots), [(0.0, 3.0), (2.0, 2.0), (5.0, 1.0)]);
+    }
 }

@@ -16,9 +16,9 @@ pub(super) struct Source {
     /// Chunks of the synthetic snapshot.
     #[arg(long, default_value_t = 10_000, value_parser = count_parser(1..=u32::MAX))]
     chunks: u32,
-    /// Ranks of the synthetic snapshot.
-    #[arg(long, default_value_t = 100, value_parser = count_parser(1..=u32::MAX))]
-    ranks: u32,
+    /// Ranks of the synthetic snapshot; 100 if not given.
+    #[arg(long, value_parser = count_parser(1..=u32::MAX))]
+    ranks: Option<u32>,
     /// Shape of the synthetic snapshot: uniform, lognormal, ramp, tenth-slow, noisy-rank, giant, equal or hot-spots.
     #[arg(long, default_value = "uniform", value_parser = Workload::ALL.map(Workload::name))]
     workload: String,
@@ -53,11 +53,19 @@ fn phase(text: &str) -> Result<Phase, String> {
     }
 }
 
+/// Default of `--ranks`.
+const RANKS: u32 = 100;
+
 /// Approximate memory of a snapshot and its assignments, in bytes per chunk and per rank.
 const CHUNK_BYTES: u64 = 100;
 const RANK_BYTES: u64 = 200;
 
 impl Source {
+    /// The number of ranks, if an option sets it.
+    pub(super) fn given_ranks(&self) -> Option<u32> {
+        self.ranks
+    }
+
     /// True if the results are of all phases, even if there is one.
     pub(super) fn is_all(&self) -> bool {
         self.phase == Some(Phase::All)
@@ -80,7 +88,7 @@ impl Source {
     fn synthetic(&self) -> Result<Snapshot, Error> {
         self.check_room(caribou::machine::available_memory())?;
         let workload = Workload::named(&self.workload).expect("clap lets only listed names pass");
-        Ok(workload.snapshot(self.chunks as usize, self.ranks as usize, self.seed))
+        Ok(workload.snapshot(self.chunks as usize, self.ranks.unwrap_or(RANKS) as usize, self.seed))
     }
 
     fn recorded(&self, stem: &str, model: &Model) -> Result<Vec<Snapshot>, Error> {
@@ -105,9 +113,9 @@ impl Source {
     }
 
     /// Refuses a synthetic snapshot that needs more memory than `available`, in bytes.
-    pub(super) fn check_room(&self, available: Option<u64>) -> Result<(), Error> {
-        let Source { chunks, ranks, .. } = self;
-        let needed = u64::from(*chunks) * CHUNK_BYTES + u64::from(*ranks) * RANK_BYTES;
+    fn check_room(&self, available: Option<u64>) -> Result<(), Error> {
+        let (chunks, ranks) = (self.chunks, self.ranks.unwrap_or(RANKS));
+        let needed = u64::from(chunks) * CHUNK_BYTES + u64::from(ranks) * RANK_BYTES;
         match available {
             Some(available) if needed > available => Err(Error::Usage(format!(
                 "--chunks {chunks} --ranks {ranks}: the snapshot needs {:.1} GB of memory, and {:.1} GB are available",

@@ -222,6 +222,11 @@ fn a_recorded_run_is_simulated_again_with_other_ranks_and_periods() {
         more.contains(&format!("period 2: 3 x 1 workers, {chunks} chunks, {SYNCS} iterations")),
         "{more}"
     );
+    let other = caribou(&["balance", "--trace", dir.text(), "--ranks", "3"]);
+    refused(
+        other,
+        &format!("`caribou simulate array --cost recorded:{} --ranks 3` runs it on others", dir.text()),
+    );
     let without = record("balance-simulated-without", false);
     let cost = format!("recorded:{}", without.text());
     refused(caribou(&["simulate", "array", "--cost", &cost]), "CARIBOU_LB_REPORTS=on");
@@ -329,6 +334,12 @@ fn the_memory_of_a_rank_includes_what_it_uses_besides_its_chunks() {
     };
     assert_eq!(row("20e6"), [10_000_000, 0], "2 MB of the rank, three chunks of 1 MB, one block of 5 MB");
     assert_eq!(row("9e6"), [10_000_000, 1_000_000]);
+    let front =
+        |limit| json(&["balance", "--lbdata", &stem, "--memory-limit", limit, "--lb", "none", "--front"]);
+    assert_eq!(
+        ["20e6", "9e6"].map(|limit| front(limit)["rows"].as_array().map(Vec::len)),
+        [Some(1), Some(0)]
+    );
     let text =
         caribou(&["balance", "--lbdata", &stem, "--memory-limit", "9e6", "--lb", "none"]).expect("read");
     assert!(text.lines().nth(2).is_some_and(|line| line.contains(" over ")), "{text}");
@@ -339,7 +350,7 @@ fn the_memory_of_a_rank_includes_what_it_uses_besides_its_chunks() {
 
 #[test]
 fn the_front_has_what_nothing_else_beats() {
-    let lb = ["--lb", "none,rotate,random,greedy-refine,refine,greedy,refine,tolerance=0.5"];
+    let lb = ["--lb", "none,rotate,random,refine,greedy,refine-paper,refine,tolerance=0.5"];
     let all = json(&[&["balance", "--chunks", "200", "--ranks", "8"], &lb[..]].concat());
     let result = |row: &serde_json::Value| {
         (
@@ -396,7 +407,7 @@ fn the_picture_has_each_strategy_and_the_front() {
     draw("all").expect("two phases");
     let text = svg.read();
     for (words, count) in
-        [(">greedy<", 4), (">front<", 2), ("imbalance by chunks moved", 2), ("MiB between ranks", 2)]
+        [(">greedy<", 4), (">front<", 4), ("imbalance by chunks moved", 2), ("MiB between ranks", 2)]
     {
         assert_eq!(text.matches(words).count(), count, "{words}: {text}");
     }
@@ -442,7 +453,6 @@ fn damaged_lb_data_is_one_line_with_the_place() {
 
 /// The values are those of the sets of LBAF in the folder beside this repository, where present.
 #[test]
-#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 fn shared_sets_are_read_whole() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data/lbaf");
     if !Path::new(root).is_dir() {

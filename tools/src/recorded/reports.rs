@@ -91,3 +91,38 @@ fn snapshot(report: &PhaseReport, phase: u64) -> Snapshot {
     chunks.sort_by_key(|chunk| (chunk.rank, chunk.id));
     Snapshot { phase, ranks: rank_loads.collect(), chunks, ..Snapshot::default() }
 }
+
+#[cfg(test)]
+mod tests {
+    use lb_strategies::balancer::{RankPlace, RankReport, RankSample};
+    use lb_strategies::{ArrayId, ChunkId, Rank};
+
+    use super::*;
+
+    #[test]
+    fn costs_are_those_of_the_fastest_rank_and_each_window_is_a_phase() {
+        let rank = |(host, speed): (u32, f64)| RankReport {
+            place: RankPlace { host, workers: 1 },
+            sample: (speed > 0.0).then(|| RankSample { speed, ..RankSample::default() }),
+        };
+        let chunk = |(key, rank, declared): (u64, u32, bool)| {
+            let id = ChunkId { array: ArrayId(0), key };
+            let load = ChunkLoad { id, rank: Rank(rank), ticks: 1_000, bytes: 8, migratable: key != 3 };
+            ChunkReport { load, declared, wish: None, handled: 0 }
+        };
+        let window = PhaseReport {
+            ranks: [(0, 2.0), (0, 4.0), (7, 0.0)].map(rank).into(),
+            chunks: [(3, 2, false), (1, 1, false), (0, 0, false), (2, 0, true)].map(chunk).into(),
+            ..PhaseReport::default()
+        };
+        let report = PhaseReport { undecided: vec![window.clone()], ..window };
+        let found = snapshots(&[(&report, &SyncReport::default())]);
+        assert_eq!(found.iter().map(|snapshot| snapshot.phase).collect::<Vec<_>>(), [0, 1]);
+        for snapshot in found {
+            let chunks: Vec<_> =
+                snapshot.chunks.iter().map(|chunk| (chunk.id.key, chunk.ticks, chunk.migratable)).collect();
+            assert_eq!(chunks, [(0, 500, true), (2, 1_000, true), (1, 1_000, true), (3, 1_000, false)]);
+            assert_eq!(snapshot.ranks.iter().map(|rank| rank.host).collect::<Vec<_>>(), [0, 0, 7]);
+        }
+    }
+}

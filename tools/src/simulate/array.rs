@@ -109,8 +109,10 @@ Eight ranks of one worker, a neighbour beside the last for ten seconds
   caribou simulate array --ranks 8 --workers 1 --neighbour 7:2-12 --compare none,refine
 A hot spot that moves, a sync every five iterations
   caribou simulate array --ranks 64 --workers 1 --cost hot-spot:5 --period 5
-The loads of a run that vt recorded, under four strategies and seven periods
+The loads of a run that vt recorded, under three strategies and seven periods
   caribou simulate array --cost recorded:lbaf/data --compare none,refine,greedy --period 1,2,5,10,20,50,auto
+A run of Caribou recorded with CARIBOU_TRACE=traces and CARIBOU_LB_REPORTS=on, on 8 ranks
+  caribou simulate array --cost recorded:traces/run-1 --ranks 8 --period 1,5,auto --compare none,refine
 How long each iteration takes in figure 3 of the refinement paper
   caribou simulate array --scenario R3 --compare none,refine-paper,refine --plot r3.svg";
 

@@ -22,7 +22,8 @@ const SHAPES: &[(&str, &str)] = &[
     ),
     (
         "recorded:STEM[:SCALE]",
-        "seconds from files of LBAF or vt, STEM.RANK.vom or STEM.RANK.json, times SCALE",
+        "seconds from files of LBAF or vt, STEM.RANK.vom or STEM.RANK.json, or CPU time from a trace of a run with \
+         CARIBOU_LB_REPORTS=on, times SCALE",
     ),
 ];
 
@@ -78,9 +79,9 @@ pub(super) fn help() -> String {
     let lines = SHAPES.iter().map(|(name, meaning)| format!("\n  {name}: {meaning}"));
     format!(
         "The cost of a chunk in an iteration; of all but recorded loads the mean is 1:{}\n\
-         With recorded loads an iteration is a phase. Ranks, chunks, where they begin and the number of iterations are those \
-         of the files; after the last phase comes the first again. A rank has one worker and speed 1 unless options \
-         say otherwise",
+         With recorded loads an iteration is a phase. Chunks, ranks, where chunks begin and the number of iterations are \
+         those of the recording; after the last phase comes the first again. With another --ranks chunks begin in blocks. A \
+         rank has one worker and speed 1 unless options say otherwise",
         lines.collect::<String>()
     )
 }

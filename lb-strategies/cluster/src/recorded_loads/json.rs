@@ -128,7 +128,7 @@ fn content(rank: usize, file: File) -> Result<RankFile, Fault> {
         let what = format!("{other}, expected {rank}, the rank in the name of the file");
         return Err(("metadata.rank".to_owned(), what));
     }
-    if let Some(alpha) = metadata.rank_alpha.filter(|alpha| !(*alpha >= 0.0)) {
+    if let Some(alpha) = metadata.rank_alpha.filter(|alpha| *alpha < 0.0) {
         return Err(("metadata.rank_alpha".to_owned(), format!("{alpha}, expected a number from 0")));
     }
     let named = || metadata.attributes.as_ref()?.get("host").map(Value::to_string);

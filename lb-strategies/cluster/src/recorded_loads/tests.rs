@@ -151,6 +151,10 @@ fn phases_that_are_listed_are_repeated_or_left_out() {
     let found: Vec<(u64, usize)> =
         loads.snapshots().iter().map(|snapshot| (snapshot.phase, snapshot.chunks.len())).collect();
     assert_eq!(found, [(1, 1), (2, 1), (3, 1), (4, 1), (6, 2), (7, 2), (8, 2)]);
+    let knows_five = file("{}", &[phase(5, &[task(9, "")], ""), phase(6, &[task(9, "")], "")]);
+    let loads = json(&[&file(&lists("5", "[2, 4], [7, 8]"), &phases), &knows_five]).unwrap();
+    let found: Vec<u64> = loads.snapshots().iter().map(|snapshot| snapshot.phase).collect();
+    assert_eq!(found, [1, 2, 3, 4, 6, 7, 8], "of phase 5 one rank knows nothing");
     for (lists, expected) in [
         (lists("", "[2, 4], [7, 8]"), "f.0: phase 5 is missing, expected an entry, or its number in a list"),
         (lists("5", "[0, 4]"), "f.0: phase 0 is like the previous one, and there is none"),
