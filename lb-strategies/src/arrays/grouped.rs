@@ -196,7 +196,7 @@ impl GroupBalancer {
     }
 
     /// Takes the decision on the last reports. Returns what goes to rank 0.
-    pub fn decided(&mut self, balancer: Balancer, decision: Decision) -> GroupReport {
+    pub fn decided(&mut self, balancer: Balancer, decision: &Decision) -> GroupReport {
         let first = self.first.0;
         let global = |rank: Rank| Rank(first + rank.0);
         let here = |one: &Move| Move { from: global(one.from), to: global(one.to), ..*one };

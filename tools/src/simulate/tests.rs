@@ -319,7 +319,7 @@ fn an_array_is_a_table_with_a_line_a_strategy() {
     // Under `none`, the first fifth of the run. Then 21 of 32 chunks on rank 0, and 11 on rank 1 that take 22 ms.
     let saved: f64 = line_of("refine", &text)[3].parse().unwrap();
     assert!((24.5..25.5).contains(&saved), "{text}");
-    for strategy in ["comm", "refine-paper", "greedy"] {
+    for strategy in ["refine-paper", "greedy"] {
         assert!(line_of(strategy, &text).len() >= 8, "{strategy}");
     }
 }

@@ -68,7 +68,7 @@ impl Run {
             let report = self.report(group, wishes);
             let (report, mut balancer) = self.groups[group].reported(report, true).expect("it is decided");
             let decision = balancer.decide(&report);
-            reports.push(self.groups[group].decided(balancer, decision));
+            reports.push(self.groups[group].decided(balancer, &decision));
         }
         reports.reverse();
         let (mut window, asks) = GroupedWindow::new(self.hierarchy, u64::from(SIZE), self.phase, reports);

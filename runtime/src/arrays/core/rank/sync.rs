@@ -16,7 +16,7 @@ use crate::arrays::core::routing::cut::CutStep;
 use crate::arrays::core::routing::envelope::{Delivery, Payload};
 use crate::arrays::core::sync::SyncPacket;
 use crate::arrays::core::sync::coordinator::Coordinator;
-use crate::arrays::core::sync::group::GroupedStep;
+use crate::arrays::core::sync::group::{GroupStep, GroupedStep};
 use crate::arrays::core::sync::migration::{MigrationStep, Move, Occasion, Outgoing};
 use crate::arrays::core::sync::migration_bytes::MigrationBytes;
 use crate::arrays::core::sync::report_aggregation::{AggregatedReports, UpwardReports};
@@ -214,7 +214,7 @@ impl RankCore {
         out: &mut Commands,
     ) {
         if let Some(group) = self.sync.group.as_mut().filter(|group| group.is_deciding()) {
-            let reports = group.decided(balancer, decision);
+            let reports = group.decided(balancer, &decision);
             return self.group_reported(reports, now_ns, out);
         }
         let coordinator = self.sync.coordinator.as_mut().expect("only rank 0 is asked to decide");
@@ -343,8 +343,8 @@ impl RankCore {
         let Some(reports) = windows.add(&self.tree, reports) else { return };
         if let Some(group) = self.sync.group.as_mut().filter(|group| group.is_open()) {
             return match group.reported(reports) {
-                Ok(request) => out.later.push_back(Task::Decide(Box::new(request))),
-                Err(reports) => self.group_reported(reports, now_ns, out),
+                GroupStep::Decide(request) => out.later.push_back(Task::Decide(request)),
+                GroupStep::Report(reports) => self.group_reported(*reports, now_ns, out),
             };
         }
         match &mut self.sync.coordinator {

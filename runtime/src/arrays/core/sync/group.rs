@@ -97,21 +97,17 @@ impl Group {
         self.balancer.is_deciding()
     }
 
-    /// The ranks of the group, and the groups below it, have reported. Returns the request to decide the group, or what
-    /// goes up the tree if the window is not decided.
-    pub(crate) fn reported(
-        &mut self,
-        mut reports: AggregatedReports,
-    ) -> Result<DecisionRequest, AggregatedReports> {
+    /// The ranks of the group, and the groups below it, have reported.
+    pub(crate) fn reported(&mut self, mut reports: AggregatedReports) -> GroupStep {
         let own = AggregatedReports { groups: Vec::new(), ..reports.clone_times() };
         let ranks = std::mem::take(&mut reports.ranks);
         let window = self.window(AggregatedReports { ranks, ..own });
         match self.balancer.reported(window, self.open == Some(true)) {
             Some((report, balancer)) => {
                 self.above = Some(reports);
-                Ok(DecisionRequest { report, balancer })
+                GroupStep::Decide(Box::new(DecisionRequest { report, balancer }))
             }
-            None => Err(reports),
+            None => GroupStep::Report(Box::new(reports)),
         }
     }
 
@@ -130,7 +126,7 @@ impl Group {
     }
 
     /// The group is decided. Returns what goes up the tree.
-    pub(crate) fn decided(&mut self, balancer: Balancer, decision: Decision) -> AggregatedReports {
+    pub(crate) fn decided(&mut self, balancer: Balancer, decision: &Decision) -> AggregatedReports {
         let report = self.balancer.decided(balancer, decision);
         let mut reports = self.above.take().expect("its request was handed out");
         reports.groups.push(report);
@@ -150,6 +146,14 @@ impl Group {
     pub(crate) fn migrated(&mut self, now_ns: u64) {
         self.balancer.moved(now_ns.saturating_sub(self.decided_ns));
     }
+}
+
+/// What follows the reports of a group and of the groups below it.
+pub(crate) enum GroupStep {
+    /// The group is decided.
+    Decide(Box<DecisionRequest>),
+    /// The window is not decided: this goes up the tree.
+    Report(Box<AggregatedReports>),
 }
 
 /// The windows of all groups, on rank 0.
