@@ -46,6 +46,8 @@ mod lifecycle;
 mod scale;
 mod sync;
 mod termination;
+#[cfg(test)]
+mod window_scale;
 
 /// The control plane of one rank: the state of each protocol.
 pub(crate) struct RankCore {

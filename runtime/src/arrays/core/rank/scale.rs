@@ -23,9 +23,9 @@ const ONE_SENDS_OF: u64 = 100;
 const NEIGHBOURS: u64 = 4;
 const STRANGERS: u64 = 4;
 /// The network: 2 us in flight; the sender and the receiver are each occupied for 0.5 us and 0.1 ns per byte.
-const UNDER_WAY_NS: u64 = 2_000;
-const PACKET_NS: u64 = 500;
-const BYTES_A_NS: u64 = 10;
+pub(super) const UNDER_WAY_NS: u64 = 2_000;
+pub(super) const PACKET_NS: u64 = 500;
+pub(super) const BYTES_A_NS: u64 = 10;
 /// Bytes of the state of a chunk that moves, beside the bytes of its packet.
 const STATE_BYTES: u64 = 4096;
 
@@ -44,9 +44,9 @@ struct Cost {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Load {
-    packets: u64,
-    bytes: u64,
+pub(super) struct Load {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
 }
 
 struct Network {
@@ -128,7 +128,7 @@ impl Network {
     }
 }
 
-fn bytes_of(packet: &Packet) -> u64 {
+pub(super) fn bytes_of(packet: &Packet) -> u64 {
     let state_bytes =
         if matches!(packet, Packet::Lifecycle(LifecyclePacket::TransferChunk(_))) { STATE_BYTES } else { 0 };
     encoded_bytes(packet) + state_bytes
