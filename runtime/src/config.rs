@@ -78,6 +78,7 @@ pub struct Config {
     pub(crate) trace_bytes_max: u64,
     pub(crate) profile: bool,
     pub(crate) lb_reports: bool,
+    pub(crate) lb_memory: Option<u64>,
     pub(crate) lb_edges: EdgeRecording,
     pub(crate) monitor: Option<String>,
     pub(crate) watchdog: Duration,
@@ -118,6 +119,7 @@ impl Default for Config {
             trace_bytes_max: 4096 << 20,
             profile: true,
             lb_reports: false,
+            lb_memory: None,
             lb_edges: EdgeRecording::Auto,
             monitor: None,
             watchdog: Duration::from_secs(10),
@@ -269,6 +271,15 @@ impl Config {
     #[must_use]
     pub fn lb_edges(mut self, recording: EdgeRecording) -> Config {
         self.lb_edges = recording;
+        self
+    }
+
+    /// Sets how many bytes of chunk states no strategy lets a rank exceed; none by default. The size of a chunk is what
+    /// [`Chunk::state_bytes`](crate::Chunk::state_bytes) says, corrected by the sizes of chunks that moved. A rank that
+    /// begins above the limit gets no chunks until it is below it.
+    #[must_use]
+    pub fn lb_memory(mut self, bytes: Option<u64>) -> Config {
+        self.lb_memory = bytes;
         self
     }
 
@@ -553,6 +564,7 @@ impl Config {
             (self.prediction != Prediction::Auto, "CARIBOU_LB_PREDICT"),
             (self.lb_reports, "CARIBOU_LB_REPORTS"),
             (self.lb_edges != EdgeRecording::Auto, "CARIBOU_LB_EDGES"),
+            (self.lb_memory.is_some(), "CARIBOU_LB_MEMORY"),
             (!self.measure, "CARIBOU_MEASURE"),
         ];
         let mail = self.mail_limit != Config::default().mail_limit && shape == Shape::Pools;

@@ -39,7 +39,7 @@ use super::regime::ShareRegimes;
 pub use super::report::{ChunkReport, Move, PhaseReport, RankReport, UndecidedWindows};
 use super::scatter::{imbalance, scatter};
 use super::scatter_trial::ScatterTrial;
-use super::snapshot::{Assignment, ChunkId, ChunkLoad, Edge, LinkCosts, Snapshot};
+use super::snapshot::{Assignment, ChunkId, ChunkLoad, Edge, LinkCosts, Memory, Snapshot};
 use super::strategy::{EdgeUse, Strategy, Terms};
 use crate::rank::Rank;
 
@@ -202,6 +202,8 @@ pub struct Balancer {
     /// Whether chunks may be scattered, where phases are windows.
     scatter_trial: ScatterTrial,
     in_windows: bool,
+    /// Bytes that the chunks of a rank may not exceed.
+    memory_limit: Option<u64>,
     /// Length of the newest phase, ns.
     phase_ns: f64,
     /// Ideal time of the phases since the last decision, ns: all work divided in proportion to the capacities.
@@ -231,6 +233,7 @@ impl Balancer {
             judgement: Judgement::default(),
             scatter_trial: ScatterTrial::default(),
             in_windows: false,
+            memory_limit: None,
             phase_ns: 0.0,
             ideal_ns: 0.0,
         }
@@ -240,6 +243,12 @@ impl Balancer {
     #[must_use]
     pub fn predicting(self, prediction: Prediction) -> Self {
         Self { chooser: Chooser::new(prediction, &self.strategy.terms()), ..self }
+    }
+
+    /// Lets the chunks of a rank exceed this number of bytes under no strategy.
+    #[must_use]
+    pub fn within_memory(self, limit: Option<u64>) -> Self {
+        Self { memory_limit: limit, ..self }
     }
 
     /// Notes that a chunk began on this rank, because its first report will come from another rank.
@@ -461,7 +470,9 @@ impl Balancer {
         chunks.sort_by_key(|chunk| chunk.id);
         let ranks = self.estimates.iter().map(Estimate::rank_load).collect();
         let (edges, links) = self.traffic(report, &chunks);
-        self.measured = Snapshot { phase: self.phase, ranks, chunks, edges, links, memory: None };
+        let limits = |limit| Memory { limits: vec![limit; self.estimates.len()], ..Memory::default() };
+        let memory = self.memory_limit.map(limits);
+        self.measured = Snapshot { phase: self.phase, ranks, chunks, edges, links, memory };
         let unit = self.unit_ticks();
         let loads = self.measured.chunks.iter().map(|chunk| (chunk.id, chunk.ticks as f64 / unit));
         self.history.push(loads, self.activity.steps());
@@ -512,7 +523,7 @@ impl Balancer {
             return None;
         }
         let scenarios = self.scenarios();
-        let plan = scatter(&scenarios, model)?;
+        let plan = scatter(&scenarios, model)?.within_memory(expected);
         let measured = self.judgement.imbalance();
         let scattered = imbalance(&scenarios, &plan, model);
         let saved = 1.0 - scattered / measured;
@@ -535,7 +546,7 @@ impl Balancer {
             let home = self.activity.home(chunk.id).filter(|&home| is_available(expected, home));
             home.filter(|_| chunk.migratable).unwrap_or(chunk.rank)
         };
-        let plan = Assignment { ranks: expected.chunks.iter().map(home).collect() };
+        let plan = Assignment { ranks: expected.chunks.iter().map(home).collect() }.within_memory(expected);
         let verdict = Verdict { accepted: true, gain_ns: 0, cost_ns: 0 };
         StrategyResult::Scattered { plan, verdict, imbalance: self.judgement.imbalance() }
     }

@@ -74,6 +74,16 @@ pub const VARIABLES: &[Variable] = &[
         set: |config, value| Ok(config.lb_edges(parse_choice(value, &EDGES)?)),
     },
     Variable {
+        name: "CARIBOU_LB_MEMORY",
+        default: "none",
+        meaning: "arrays only: MiB of chunk states that no strategy lets a rank exceed: none, or a number",
+        example: "4096",
+        set: |config, value| {
+            let mib = || parse_integer(value, 1).map_err(in_unit("MiB, or none"));
+            Ok(config.lb_memory(if value == "none" { None } else { Some(mib()? << 20) }))
+        },
+    },
+    Variable {
         name: "CARIBOU_PIN",
         default: "auto",
         meaning: "bind workers to vCPUs: auto (if there are enough), on, off",

@@ -5,6 +5,7 @@ mod deciding;
 mod edges;
 mod endings;
 mod extremes;
+mod memory;
 mod migration;
 mod order;
 mod placement;

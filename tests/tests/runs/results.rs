@@ -356,7 +356,8 @@ fn results_do_not_depend_on_strategy_ranks_workers_or_wire() {
 fn results_do_not_depend_on_windows() {
     let reference = reference();
     let mut all_moved = 0;
-    for lb in ["none", "rotate", "random", "refine"] {
+    let in_groups = ["hierarchical,group=2,every=1,between=0,tolerance=0"];
+    for lb in lb_strategies::ARRAYS.iter().map(|entry| entry.name).chain(in_groups) {
         for (ranks, workers, wire) in [(1, 2, true), (2, 1, false), (2, 2, true), (3, 1, true), (4, 2, false)]
         {
             let place = format!("{lb}, {ranks} ranks x {workers} workers, wire {wire}");

@@ -101,6 +101,12 @@ impl RankCore {
         self
     }
 
+    /// Sets the bytes that the chunks of a rank may not exceed.
+    pub(crate) fn within_memory(mut self, limit: Option<u64>) -> RankCore {
+        self.sync.coordinator.iter_mut().for_each(|coordinator| coordinator.within_memory(limit));
+        self
+    }
+
     /// Balances chunks in windows that this policy opens. At syncs chunks then resume at once.
     pub(crate) fn by_windows(mut self, policy: &WindowPolicy) -> RankCore {
         self.sync.windows = Some(Windows::default());

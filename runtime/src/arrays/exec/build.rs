@@ -104,6 +104,7 @@ pub(crate) fn build_rank(
         && may_record(config.lb_edges, strategy.terms().edges, ranks);
     let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy.clone(), reports, flow)
         .predicting(config.prediction)
+        .within_memory(config.lb_memory)
         .recording_edges(config.lb_edges, records_edges);
     let core = match &windows {
         Some(policy) => core.by_windows(policy).by_groups(&strategy, &parts.places, config.prediction),

@@ -212,6 +212,8 @@ pub(crate) struct Coordinator {
     ongoing: Option<OngoingMigration>,
     /// The policy that opens windows. None if chunks are balanced at syncs.
     windows: Option<WindowPolicy>,
+    /// True if the chunks of a rank may not exceed a number of bytes.
+    has_memory_limit: bool,
     /// None unless windows are decided on two levels.
     grouped: Option<GroupedCoordinator>,
     /// When the first and the last rank reported in the window of groups, ns.
@@ -261,6 +263,7 @@ impl Coordinator {
             deciding: None,
             ongoing: None,
             windows: None,
+            has_memory_limit: false,
             grouped: None,
             group_times: [0; 2],
             open_window: Look::Wait,
@@ -304,6 +307,12 @@ impl Coordinator {
     pub(crate) fn predicting(mut self, prediction: Prediction) -> Coordinator {
         self.balancer = self.balancer.map(|balancer| balancer.predicting(prediction));
         self
+    }
+
+    /// Sets the bytes that the chunks of a rank may not exceed.
+    pub(crate) fn within_memory(&mut self, limit: Option<u64>) {
+        self.balancer = self.balancer.take().map(|balancer| balancer.within_memory(limit));
+        self.has_memory_limit = limit.is_some();
     }
 
     pub(crate) fn record_edges(&mut self, recording: EdgeRecording) {
@@ -404,9 +413,12 @@ impl Coordinator {
         self.grouped = Some(grouped);
     }
 
-    /// True if groups decide the next window first. Rank 0 needs all loads to empty ranks, and to record reports or edges.
+    /// True if groups decide the next window first. Rank 0 needs all loads to empty ranks, to record reports or edges, and
+    /// to keep to limits of memory.
     pub(crate) fn decides_in_groups(&self) -> bool {
-        self.grouped.is_some() && !self.is_resized() && !self.keeps_reports && !self.wants_edges()
+        let needs_all =
+            self.is_resized() || self.keeps_reports || self.wants_edges() || self.has_memory_limit;
+        self.grouped.is_some() && !needs_all
     }
 
     /// All groups have reported in the window.

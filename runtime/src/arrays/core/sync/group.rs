@@ -20,8 +20,8 @@
 //! 2. *One decision.* Moves within groups, and moves between groups, are carried out together: by one migration, after
 //!    all groups have decided.
 //! 3. *A chunk moves once.* A group offers no chunk that it moves itself.
-//! 4. *Rank 0 decides alone* while the number of active ranks changes, or while reports or edges are recorded: then it
-//!    needs all loads.
+//! 4. *Rank 0 decides alone* while ranks are inactive, while reports or edges are recorded, and if ranks have limits of
+//!    memory: then it needs all chunks.
 //!
 //! Cost: rank 0 receives some 25 bytes per rank and per move, instead of 16 bytes per chunk.
 //!
