@@ -145,6 +145,33 @@ fn memory_is_that_of_lbaf() {
     assert_eq!(memory_bytes(snapshot, &Assignment::current(snapshot)), [18, 18, 9, 0]);
 }
 
+/// The smallest imbalances of eleven phases that simulated annealing found with at most 5, 10, 25 and 38 moves.
+const ANNEALED: [[f64; 4]; 11] = [
+    [0.664, 0.376, 0.193, 0.165],
+    [4.52, 4.2845, 4.2845, 4.2845],
+    [0.0459, 0.0370, 0.0187, 0.0092],
+    [0.0285, 0.0226, 0.0135, 0.0067],
+    [0.0346, 0.0248, 0.0114, 0.0064],
+    [0.0353, 0.0256, 0.0122, 0.0053],
+    [0.0313, 0.0200, 0.0094, 0.0045],
+    [0.0299, 0.0233, 0.0106, 0.0050],
+    [0.0298, 0.0249, 0.0099, 0.0041],
+    [0.959, 0.7313, 0.7313, 0.7313],
+    [0.0364, 0.0260, 0.0149, 0.0073],
+];
+
+#[test]
+fn few_moves_reach_what_annealing_reaches() {
+    let Some(loads) = recorded(COLOUR, LoadFormat::Json, 32) else { return };
+    for (snapshot, annealed) in loads.snapshots().iter().zip(ANNEALED) {
+        for (moves, annealed) in [5, 10, 25, 38].into_iter().zip(annealed) {
+            let (imbalance, moved) = outcome(&format!("comm,moves={moves}"), snapshot);
+            let what = format!("phase {}: {imbalance} with {moved} of {moves} moves", snapshot.phase);
+            assert!(moved <= moves && imbalance <= annealed + 0.02, "{what}, annealing {annealed}");
+        }
+    }
+}
+
 #[test]
 fn coarse_phases_end_within_the_tolerance() {
     let Some(loads) = recorded("nolb-8color-16nodes-data/data", LoadFormat::Json, 32) else { return };
