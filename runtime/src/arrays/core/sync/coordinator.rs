@@ -439,9 +439,15 @@ impl Coordinator {
     }
 
     /// Records the decision of all groups. Returns the occasion of the decision, and the moves.
-    pub(crate) fn groups_decided(&mut self, decision: Decision, now_ns: u64) -> (Occasion, Vec<Move>) {
+    pub(crate) fn groups_decided(&mut self, mut decision: Decision, now_ns: u64) -> (Occasion, Vec<Move>) {
         self.open_window = Look::Wait;
-        let (occasion, active, [first_ns, last_ns]) = (Occasion::Window, self.active, self.group_times);
+        // Ranks may have become inactive since the window was opened. The next decision empties them.
+        let (active, chunks_per_rank) = (self.active, &mut decision.chunks_per_rank);
+        for one in decision.moves.extract_if(.., |one| one.to.0 >= active) {
+            chunks_per_rank[one.to.index()] -= 1;
+            chunks_per_rank[one.from.index()] += 1;
+        }
+        let (occasion, [first_ns, last_ns]) = (Occasion::Window, self.group_times);
         let deliveries = self.note_deliveries(0);
         self.deciding =
             Some(PhaseRecord { occasion, active, reported: None, deliveries, waited: 0, first_ns, last_ns });

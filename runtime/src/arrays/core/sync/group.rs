@@ -99,9 +99,8 @@ impl Group {
 
     /// The ranks of the group, and the groups below it, have reported.
     pub(crate) fn reported(&mut self, mut reports: AggregatedReports) -> GroupStep {
-        let own = AggregatedReports { groups: Vec::new(), ..reports.clone_times() };
         let ranks = std::mem::take(&mut reports.ranks);
-        let window = self.window(AggregatedReports { ranks, ..own });
+        let window = self.window(AggregatedReports { ranks, ..reports.clone_times() });
         match self.balancer.reported(window, self.open == Some(true)) {
             Some((report, balancer)) => {
                 self.above = Some(reports);
