@@ -222,3 +222,59 @@ impl Exchange {
         Some(to)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Groups of two ranks that finish at these times, ns.
+    fn ranks(times: &[u64]) -> (Groups, Loads) {
+        let groups = Groups::new(vec![0; times.len()].into_iter(), Some(2));
+        (groups, Loads::of_ranks(times.iter().map(|&ns| (1.0, ns))))
+    }
+
+    #[test]
+    fn a_late_group_gives_until_it_is_late_no_longer() {
+        let (groups, mut loads) = ranks(&[120, 80, 20, 20]);
+        let mut exchange = Exchange::new(&groups, &loads, 0.05).expect("group 0 is late");
+        assert_eq!(exchange.late(), [(0, 80)]);
+        let given: Vec<_> = (0..20).map_while(|_| exchange.place(0, Rank(0), 9, &mut loads)).collect();
+        assert_eq!(
+            given,
+            [2, 3, 2, 3, 2, 3, 2, 3].map(Rank),
+            "to the rank that finishes first, until 72 are given"
+        );
+        assert_eq!(loads.ticks, [48, 80, 56, 56]);
+    }
+
+    #[test]
+    fn a_chunk_that_does_not_fit_stays() {
+        let (groups, mut loads) = ranks(&[100, 100, 40, 40]);
+        let mut exchange = Exchange::new(&groups, &loads, 0.05).expect("group 0 is late");
+        assert_eq!(exchange.place(0, Rank(0), 100, &mut loads), None, "group 1 has room for 60");
+        assert_eq!(exchange.place(0, Rank(0), 60, &mut loads), Some(Rank(2)));
+    }
+
+    #[test]
+    fn groups_within_the_tolerance_exchange_nothing() {
+        let (groups, loads) = ranks(&[110, 90, 95, 105]);
+        assert!(Exchange::new(&groups, &loads, 0.05).is_none());
+        let (groups, loads) = ranks(&[]);
+        assert!(Exchange::new(&groups, &loads, 0.0).is_none());
+    }
+
+    #[test]
+    fn groups_are_hosts_where_hosts_are_regular() {
+        let hierarchy = Hierarchy { group: None, between: 0.05, every: 4, offers: 1 };
+        for (hosts, size) in [
+            (vec![0; 100], 64),
+            ((0..100).collect(), 64),
+            (vec![7, 7, 7, 2, 2, 2, 5, 5, 5], 3),
+            (vec![7, 7, 7, 2, 2, 5, 5, 5, 5], 64),
+            (vec![7, 7, 2, 2, 7, 7], 64),
+            (Vec::new(), 64),
+        ] {
+            assert_eq!(hierarchy.size(hosts.clone()), size, "{hosts:?}");
+        }
+    }
+}

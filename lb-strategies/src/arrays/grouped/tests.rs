@@ -145,3 +145,18 @@ fn offers_are_bounded() {
     run.window(&BTreeMap::new());
     assert_eq!(run.offers, 2 * SIZE as usize);
 }
+
+#[test]
+fn a_chunk_that_moves_within_its_group_is_not_given_away() {
+    // All chunks of the first group are on its first rank.
+    let chunks =
+        (0..160).map(|_| (1_000_000, 0)).chain((0..240).map(|key| (500_000, SIZE + key / 20))).collect();
+    let mut run = Run::new("hierarchical,every=1,between=0", &[1.0; 4], chunks);
+    let mut crossed = 0;
+    for _ in 0..4 {
+        // `window` checks that no chunk moves twice.
+        let decision = run.window(&BTreeMap::new());
+        crossed += decision.moves.iter().filter(|one| one.from.0 / SIZE != one.to.0 / SIZE).count();
+    }
+    assert!(crossed > 40 && run.imbalance() < 1.1, "{crossed}, {}", run.imbalance());
+}
