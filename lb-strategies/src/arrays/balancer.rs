@@ -245,7 +245,8 @@ impl Balancer {
         Self { chooser: Chooser::new(prediction, &self.strategy.terms()), ..self }
     }
 
-    /// Lets the chunks of a rank exceed this number of bytes under no strategy.
+    /// Sets the bytes that the chunks of a rank may not exceed. A rank that is above them from the start gets no chunks,
+    /// except those that its program sends or that must leave an unavailable rank.
     #[must_use]
     pub fn within_memory(self, limit: Option<u64>) -> Self {
         Self { memory_limit: limit, ..self }
@@ -326,12 +327,15 @@ impl Balancer {
     /// Leaves out a phase, which others have decided.
     pub fn skip(&mut self) {
         self.phase += 1;
+        self.moved_from = None;
+        self.judgement.forget_expectations();
     }
 
     /// Forgets the loads before the next report. In windows a load is a part of the sum of all loads, so loads before and
     /// after chunks have come or gone do not compare.
     pub(super) fn forget_loads(&mut self) {
         self.history = History::default();
+        self.judgement.forget_expectations();
     }
 
     /// The chunks of the last report, on the ranks where they were measured.
@@ -638,7 +642,7 @@ impl Balancer {
         if leaves_an_unavailable_rank(expected, &plan) {
             return plan;
         }
-        let first = self.move_price.limit(expected, plan.clone());
+        let first = self.move_price.limit(expected, plan.clone()).within_memory(expected);
         let gains = max_ns(expected, &first, self.strategy.terms().background) < stays_ns;
         if gains { first } else { plan }
     }

@@ -24,7 +24,11 @@ use super::loads::Loads;
 use super::predict::Prediction;
 use super::snapshot::{ChunkId, ChunkLoad};
 use super::strategy::Strategy;
+use super::window_policy::Look;
 use crate::rank::Rank;
+
+/// The part of the chunks of a group that may come or go before their old loads are forgotten.
+const CHANGED_MAX: f64 = 0.01;
 
 /// A rank in a [`GroupReport`].
 ///
@@ -41,7 +45,7 @@ pub struct RankSum {
     pub before_ns: u64,
     /// Completion time of the phase that ended after the moves within the group, ns.
     pub predicted_ns: u64,
-    /// Number of chunks after these moves.
+    /// Number of chunks after the moves within the group.
     pub chunks: u32,
 }
 
@@ -60,6 +64,8 @@ pub struct GroupReport {
     pub moves: Vec<Move>,
     /// Speed of the fastest rank, as measured.
     pub fastest: f64,
+    /// True if chunks declare their loads, which are then in the same unit in all groups.
+    pub declared: bool,
     /// Time that the strategy took, ns; none if it was not asked.
     pub took_ns: Option<u64>,
     /// Number of moves that the strategy proposed.
@@ -117,6 +123,8 @@ pub struct GroupBalancer {
     wanted: Vec<Move>,
     /// Speed of the fastest rank in the last report.
     fastest: f64,
+    /// True if a chunk of the last report declares its load.
+    declared: bool,
     /// The chunks of the last report.
     members: BTreeSet<ChunkId>,
     /// Chunks that may be offered after the last decision.
@@ -136,14 +144,16 @@ impl GroupBalancer {
     /// If the strategy has none.
     pub fn new(strategy: Arc<dyn Strategy>, first: Rank, size: u32) -> Self {
         let hierarchy = strategy.terms().hierarchy.expect("a strategy on two levels");
+        let inner = strategy.within_group().map_or(strategy, Arc::from);
         Self {
-            balancer: Some(Balancer::new(strategy)),
+            balancer: Some(Balancer::new(inner)),
             first,
             size,
             hierarchy,
             undecided: UndecidedWindows::default(),
             wanted: Vec::new(),
             fastest: 0.0,
+            declared: false,
             members: BTreeSet::new(),
             offered: Vec::new(),
             times_ns: Vec::new(),
@@ -166,33 +176,76 @@ impl GroupBalancer {
 
     /// Takes the reports of the group in a window, with its ranks counted from 0; only the ranks that programs want for
     /// chunks count from rank 0. Returns the report to decide by and the balancer, if the window is decided.
-    pub fn reported(&mut self, mut window: PhaseReport, decides: bool) -> Option<(PhaseReport, Balancer)> {
-        self.handled += window.chunks.iter().map(|chunk| u64::from(chunk.handled)).sum::<u64>();
-        let first = self.first.0;
-        let is_here = |rank: Rank| (first..first + self.size).contains(&rank.0);
-        let leaves = |chunk: &ChunkReport| chunk.wish.is_some_and(|to| !is_here(to));
-        for chunk in window.chunks.extract_if(.., |chunk| leaves(chunk)) {
-            let wish = chunk.wish.unwrap_or(self.first);
-            self.wanted.push(Move { chunk: chunk.load.id, from: Rank(first + chunk.load.rank.0), to: wish });
-        }
-        for chunk in &mut window.chunks {
-            chunk.wish = chunk.wish.map(|to| Rank(to.0 - first));
-        }
+    pub fn reported(&mut self, mut window: PhaseReport, look: Look) -> Option<(PhaseReport, Balancer)> {
+        let handled = window.chunks.iter().map(|chunk| u64::from(chunk.handled)).sum::<u64>();
         let speeds = window.ranks.iter().filter_map(|rank| Some(rank.sample?.speed));
-        self.fastest = speeds.fold(self.fastest, f64::max);
-        if !decides {
-            self.wanted.clear();
-            self.undecided.collect(window);
-            return None;
+        self.fastest = speeds.fold(0.0, f64::max);
+        let wanted = self.take_wanted(&mut window);
+        match look {
+            Look::Decide => {}
+            Look::Collect => {
+                self.handled += handled;
+                self.undecided.collect(window);
+                return None;
+            }
+            Look::Begin | Look::Wait => {
+                self.handled = 0;
+                self.undecided.push(window);
+                return None;
+            }
         }
+        self.handled += handled;
+        self.wanted = wanted;
         let mut balancer = self.balancer.take()?;
         let report = self.undecided.decide(window);
+        self.declared = report.chunks.iter().any(|chunk| chunk.declared);
         let members: BTreeSet<ChunkId> = report.chunks.iter().map(|chunk| chunk.load.id).collect();
-        if members != self.members {
+        let changed = members.symmetric_difference(&self.members).count();
+        if changed as f64 > CHANGED_MAX * members.len() as f64 {
             balancer.forget_loads();
         }
         self.members = members;
         Some((report, balancer))
+    }
+
+    /// Takes the chunks that their program sends to another group out of the reports, with those that go along.
+    fn take_wanted(&self, window: &mut PhaseReport) -> Vec<Move> {
+        let first = self.first.0;
+        let members = first..first + self.size;
+        let leaders = std::mem::take(&mut window.leaders);
+        let leader = |chunk: ChunkId| ChunkId {
+            array: leaders.get(chunk.array.index()).copied().unwrap_or(chunk.array),
+            ..chunk
+        };
+        let mut wishes: Vec<(ChunkId, Rank)> =
+            window.chunks.iter().filter_map(|chunk| Some((chunk.load.id, chunk.wish?))).collect();
+        wishes.sort_unstable();
+        // The first wish of several chunks that go together counts.
+        let mut wish_of: BTreeMap<ChunkId, Rank> = BTreeMap::new();
+        for (chunk, to) in wishes {
+            wish_of.entry(leader(chunk)).or_insert(to);
+        }
+        wish_of.retain(|_, to| !members.contains(&to.0));
+        let leaves = |chunk: &mut ChunkReport| wish_of.contains_key(&leader(chunk.load.id));
+        let leaving = window.chunks.extract_if(.., leaves);
+        let mut wanted: Vec<Move> = leaving
+            .map(|chunk| {
+                let from = Rank(first + chunk.load.rank.0);
+                Move { chunk: chunk.load.id, from, to: wish_of[&leader(chunk.load.id)] }
+            })
+            .collect();
+        wanted.sort_unstable_by_key(|one| one.chunk);
+        for chunk in &mut window.chunks {
+            chunk.wish = chunk.wish.filter(|to| members.contains(&to.0)).map(|to| Rank(to.0 - first));
+        }
+        window.leaders = leaders;
+        wanted
+    }
+
+    /// Forgets the windows since the last decision, because rank 0 decides the next one alone.
+    pub fn forget_windows(&mut self) {
+        self.undecided = UndecidedWindows::default();
+        (self.handled, self.wanted) = (0, Vec::new());
     }
 
     /// Takes the decision on the last reports. Returns what goes to rank 0.
@@ -218,19 +271,26 @@ impl GroupBalancer {
         let is_free = balancer.places_single_chunks();
         self.offered = balancer.placed().iter().filter(|_| is_free).filter(goes).map(offer).collect();
         self.balancer = Some(balancer);
-        moves.append(&mut self.wanted);
+        let mut wanted = std::mem::take(&mut self.wanted);
+        let wanted_from = |rank: usize| {
+            let from = global(Rank(rank as u32));
+            wanted.iter().filter(|one| one.from == from).count() as u32
+        };
         let sum = |rank: usize| RankSum {
             capacity: decision.capacity[rank],
             share: decision.share[rank],
             before_ns: decision.before_ns[rank],
             predicted_ns: self.times_ns[rank],
-            chunks: decision.chunks_per_rank[rank],
+            chunks: decision.chunks_per_rank[rank] + wanted_from(rank),
         };
+        let ranks = (0..decision.capacity.len()).map(sum).collect();
+        moves.append(&mut wanted);
         GroupReport {
             first: self.first,
-            ranks: (0..decision.capacity.len()).map(sum).collect(),
+            ranks,
             moves,
             fastest: self.fastest,
+            declared: self.declared,
             took_ns: decision.took_ns,
             proposed: decision.proposed,
             accepted: decision.accepted,
@@ -287,6 +347,8 @@ impl GroupBalancer {
 /// ```
 pub struct GroupedWindow {
     reports: Vec<GroupReport>,
+    /// By group, its ticks in units of the fastest rank of all.
+    units: Vec<f64>,
     phase: u64,
     loads: Loads,
     exchange: Option<Exchange>,
@@ -305,24 +367,35 @@ impl GroupedWindow {
     ) -> (Self, Vec<(Rank, u64)>) {
         reports.sort_by_key(|report| report.first);
         let fastest = reports.iter().map(|report| report.fastest).fold(0.0, f64::max);
+        // Ticks and capacities in units of the fastest rank of all.
+        let slower = |report: &GroupReport| {
+            let is_known = fastest > 0.0 && report.fastest > 0.0;
+            if is_known { report.fastest / fastest } else { 1.0 }
+        };
+        let units = reports.iter().map(|report| if report.declared { 1.0 } else { slower(report) }).collect();
         for report in &mut reports {
-            // Ticks and capacities in units of the fastest rank of all.
-            let slower = if fastest > 0.0 && report.fastest > 0.0 { report.fastest / fastest } else { 1.0 };
-            report.ranks.iter_mut().for_each(|rank| rank.capacity *= slower);
+            let slower = slower(report);
+            for rank in &mut report.ranks {
+                rank.capacity *= slower;
+                if report.declared {
+                    // Declared work is not in units of the group, so a slower group takes longer.
+                    let longer = |ns: u64| (ns as f64 / slower) as u64;
+                    (rank.before_ns, rank.predicted_ns) = (longer(rank.before_ns), longer(rank.predicted_ns));
+                }
+            }
         }
+        let units: Vec<f64> = units;
         let ranks = || reports.iter().flat_map(|report| &report.ranks);
         let loads = Loads::of_ranks(ranks().map(|rank| (rank.capacity, rank.predicted_ns)));
-        let groups = Groups::new(ranks().map(|_| 0).collect::<Vec<_>>().into_iter(), Some(size));
+        let groups = Groups::of_size(ranks().count(), size);
         let is_due = phase.is_multiple_of(hierarchy.every);
         let exchange = is_due.then(|| Exchange::new(&groups, &loads, hierarchy.between)).flatten();
         let late = exchange.as_ref().map(Exchange::late).unwrap_or_default();
-        let unit = |group: usize| if fastest > 0.0 { reports[group].fastest / fastest } else { 1.0 };
-        let ask = |&(group, ticks): &(usize, u64)| {
-            (reports[group].first, (ticks as f64 / unit(group).max(1e-9)) as u64)
-        };
+        let ask =
+            |&(group, ticks): &(usize, u64)| (reports[group].first, (ticks as f64 / units[group]) as u64);
         let asks = late.iter().map(ask).collect();
         let late = late.into_iter().map(|(group, _)| (group, None)).collect();
-        (Self { reports, phase, loads, exchange, late }, asks)
+        (Self { reports, units, phase, loads, exchange, late }, asks)
     }
 
     /// Takes the offers of the group whose first rank is `first`. Returns true if all offers have come.
@@ -336,11 +409,10 @@ impl GroupedWindow {
 
     /// The decision on the window, with all moves.
     pub fn decide(mut self) -> Decision {
-        let fastest = self.reports.iter().map(|report| report.fastest).fold(0.0, f64::max);
         let mut between = Vec::new();
         let late = std::mem::take(&mut self.late);
         for (group, offers) in late {
-            let unit = if fastest > 0.0 { self.reports[group].fastest / fastest } else { 1.0 };
+            let unit = self.units[group];
             for Offer { chunk, rank, ticks } in offers.unwrap_or_default() {
                 let ticks = self.loads.clamp_load((ticks as f64 * unit) as u64);
                 let ticks = ticks.min(self.loads.ticks.get(rank.index()).copied().unwrap_or(0));
@@ -355,7 +427,14 @@ impl GroupedWindow {
     fn sum(&self, between: Vec<Move>) -> Decision {
         let ranks = || self.reports.iter().flat_map(|report| &report.ranks);
         let mut chunks_per_rank: Vec<u32> = ranks().map(|rank| rank.chunks).collect();
-        for one in &between {
+        let inner = |report: &GroupReport, to: Rank| {
+            (report.first.0..report.first.0 + report.ranks.len() as u32).contains(&to.0)
+        };
+        let wanted = self
+            .reports
+            .iter()
+            .flat_map(|report| report.moves.iter().filter(move |one| !inner(report, one.to)));
+        for one in wanted.chain(&between) {
             chunks_per_rank[one.from.index()] -= 1;
             chunks_per_rank[one.to.index()] += 1;
         }
@@ -382,7 +461,13 @@ impl GroupedWindow {
         moves.sort_unstable_by_key(|one| one.chunk);
         Decision {
             phase: self.phase,
-            took_ns: self.reports.iter().filter_map(|report| report.took_ns).max(),
+            // Without a time, moves would count as scattering.
+            took_ns: self
+                .reports
+                .iter()
+                .filter_map(|report| report.took_ns)
+                .max()
+                .or((!moves.is_empty()).then_some(0)),
             proposed,
             accepted,
             gain_ns: all(|report| report.gain_ns),

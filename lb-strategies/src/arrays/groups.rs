@@ -81,6 +81,11 @@ impl Groups {
         Self { members, group_of }
     }
 
+    /// Groups of `size` of these ranks.
+    pub(crate) fn of_size(ranks: usize, size: u64) -> Self {
+        Self::new(std::iter::repeat_n(0, ranks), Some(size))
+    }
+
     pub(crate) fn of(&self, rank: Rank) -> Option<usize> {
         self.group_of.get(rank.index()).map(|&group| group as usize)
     }
@@ -229,7 +234,7 @@ mod tests {
 
     /// Groups of two ranks that finish at these times, ns.
     fn ranks(times: &[u64]) -> (Groups, Loads) {
-        let groups = Groups::new(vec![0; times.len()].into_iter(), Some(2));
+        let groups = Groups::of_size(times.len(), 2);
         (groups, Loads::of_ranks(times.iter().map(|&ns| (1.0, ns))))
     }
 

@@ -79,6 +79,11 @@ impl Judgement {
         self.imbalance = imbalance;
     }
 
+    /// Drops what was expected of the next window, because others have changed it.
+    pub(super) fn forget_expectations(&mut self) {
+        (self.predicted, self.planned) = (None, None);
+    }
+
     /// The error of predictions, as a part of a window, in the mean of the last windows.
     pub(super) fn noise(&self) -> f64 {
         self.noise

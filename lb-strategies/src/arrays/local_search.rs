@@ -12,7 +12,7 @@
 //! | with all sharers of its block, or with a partner | frees the block on the rank that they leave, keeps partners together |
 //! | back to its rank in the snapshot | makes room for another move, if moves are limited |
 //!
-//! Only sums, products and comparisons decide, so every machine decides alike. A change takes O(messages of the chunk +
+//! Only basic arithmetic and comparisons decide, so every machine decides alike. A change takes O(messages of the chunk +
 //! log ranks).
 
 mod latest_rank;
@@ -52,7 +52,7 @@ const BACK_MAX: usize = 16;
 pub(crate) struct Search {
     /// Number of changes to try from each start.
     pub(crate) steps: u64,
-    /// Largest number of chunks that move, besides those that must.
+    /// Largest number of chunks that move, or the number of those that must.
     pub(crate) moves: usize,
     /// Cost of moving all chunks, as a part of the time of a balanced phase.
     pub(crate) move_cost: f64,

@@ -17,6 +17,8 @@ pub(crate) struct MemoryUse<'a> {
     memory: &'a Memory,
     /// By chunk, the positions of its blocks.
     blocks_of: Vec<Vec<u32>>,
+    /// By block: all its chunks exist.
+    is_sound: Vec<bool>,
     ranks: Vec<RankUse>,
 }
 
@@ -54,7 +56,9 @@ impl<'a> MemoryUse<'a> {
             }
         }
         let ranks = vec![RankUse::default(); snapshot.ranks.len()];
-        let mut used = Self { snapshot, memory, blocks_of, ranks };
+        let exists = |chunk: &usize| *chunk < snapshot.chunks.len();
+        let is_sound = memory.blocks.iter().map(|block| block.chunks.iter().all(exists)).collect();
+        let mut used = Self { snapshot, memory, blocks_of, is_sound, ranks };
         assignment.ranks.iter().enumerate().for_each(|(chunk, &rank)| used.add(chunk, rank));
         Some(used)
     }
@@ -87,9 +91,7 @@ impl<'a> MemoryUse<'a> {
     /// The chunks that use the first block of this chunk; none if it uses no block.
     pub(crate) fn sharers(&self, chunk: usize) -> Option<&'a [usize]> {
         let block = *self.blocks_of[chunk].first()?;
-        let chunks: &'a [usize] = &self.memory.blocks[block as usize].chunks;
-        // A list with a chunk that does not exist is of no use.
-        chunks.iter().all(|&chunk| chunk < self.snapshot.chunks.len()).then_some(chunks)
+        self.is_sound[block as usize].then_some(&self.memory.blocks[block as usize].chunks)
     }
 
     /// Moves a chunk.
@@ -168,31 +170,33 @@ pub fn memory_bytes(snapshot: &Snapshot, assignment: &Assignment) -> Vec<u64> {
 impl Assignment {
     /// This assignment without the moves that exceed the memory limit of a rank.
     ///
-    /// Moves are made in the order of the chunks. A move that does not fit waits until other chunks have left its rank.
-    /// What then still does not fit stays; a chunk on an unavailable rank goes to the available rank with the most free
-    /// memory. A rank that is above its limit from the start receives nothing until it is below it. O(chunks log chunks)
-    /// per round of moves, at most one round more than moves can wait for each other.
+    /// Moves are made rank by rank. A move that does not fit waits until a chunk has left its new rank. What
+    /// then still does not fit stays; a chunk on an unavailable rank goes to the available rank with the most free memory.
+    /// A rank that is above its limit from the start receives nothing until it is below it. O(chunks log chunks), and the
+    /// waiting moves of a rank each time that a chunk leaves it.
     #[must_use]
     pub(crate) fn within_memory(mut self, snapshot: &Snapshot) -> Self {
         let current = Self::current(snapshot);
         let Some(mut used) = MemoryUse::placed(snapshot, &current) else { return self };
         let moves = snapshot.chunks.iter().zip(&self.ranks).enumerate();
-        let mut waiting: Vec<usize> =
-            moves.filter(|(_, (chunk, to))| chunk.rank != **to).map(|(position, _)| position).collect();
-        loop {
-            let before = waiting.len();
-            waiting.retain(|&chunk| {
-                let (from, to) = (snapshot.chunks[chunk].rank, self.ranks[chunk]);
-                let fits = used.fits(chunk, to);
+        let mut waiting: BTreeMap<Rank, Vec<usize>> = BTreeMap::new();
+        for (chunk, _) in moves.filter(|(_, (chunk, to))| chunk.rank != **to) {
+            waiting.entry(self.ranks[chunk]).or_default().push(chunk);
+        }
+        let mut retried: Vec<Rank> = waiting.keys().copied().collect();
+        while let Some(rank) = retried.pop() {
+            let Some(chunks) = waiting.get_mut(&rank) else { continue };
+            chunks.retain(|&chunk| {
+                let fits = used.fits(chunk, rank);
                 if fits {
-                    used.transfer(chunk, from, to);
+                    used.transfer(chunk, snapshot.chunks[chunk].rank, rank);
+                    retried.push(snapshot.chunks[chunk].rank);
                 }
                 !fits
             });
-            if waiting.len() == before {
-                break;
-            }
         }
+        let mut waiting: Vec<usize> = waiting.into_values().flatten().collect();
+        waiting.sort_unstable();
         for chunk in waiting {
             let from = snapshot.chunks[chunk].rank;
             self.ranks[chunk] = from;

@@ -45,6 +45,12 @@ pub trait Strategy: Send + Sync {
     /// Places every chunk for the coming phase.
     fn assign(&self, snapshot: &Snapshot) -> Assignment;
 
+    /// The strategy for the ranks of one group, if windows are decided on two levels ([`Terms::hierarchy`]). None for this
+    /// strategy itself.
+    fn within_group(&self) -> Option<Box<dyn Strategy>> {
+        None
+    }
+
     /// The terms on which the strategy is run.
     fn terms(&self) -> Terms {
         Terms::default()

@@ -82,7 +82,7 @@ impl Signal {
 }
 
 /// What rank 0 does about a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Look {
     /// Opens none.
     Wait,

@@ -256,6 +256,10 @@ impl Strategy for StrategyWithTerms {
         self.strategy.assign(snapshot)
     }
 
+    fn within_group(&self) -> Option<Box<dyn Strategy>> {
+        self.strategy.within_group()
+    }
+
     fn terms(&self) -> Terms {
         self.terms
     }

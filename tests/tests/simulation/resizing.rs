@@ -15,6 +15,8 @@ const STEPS: u64 = 24;
 const PERIOD: u64 = 3;
 /// Of a usual sweep.
 const SEEDS: u64 = 200;
+/// Groups decide whenever all ranks are active.
+const IN_GROUPS: &str = "hierarchical,group=2,every=1,between=0";
 
 /// A member of a ring: each step it sends to its right neighbour what it has heard from its left one.
 #[derive(Serialize, Deserialize)]
@@ -69,7 +71,7 @@ impl Chunk for Member {
 }
 
 fn simulate(seed: u64, ranks: u32, period: Period) -> Report {
-    let lb = ["refine", "greedy", "hierarchical", "random", "rotate", "program"][(seed % 6) as usize];
+    let lb = ["refine", "greedy", IN_GROUPS, "random", "rotate", "program"][(seed % 6) as usize];
     let config = simulated(seed)
         .ranks(ranks)
         .balance(period)

@@ -6,6 +6,7 @@ use super::*;
 use crate::ARRAYS;
 use crate::arrays::balancer::{RankPlace, RankReport, RankSample};
 use crate::arrays::snapshot::{ArrayId, ChunkLoad};
+use crate::arrays::window_policy::Look;
 
 const SIZE: u32 = 4;
 
@@ -66,7 +67,8 @@ impl Run {
         let mut reports = Vec::new();
         for group in 0..self.groups.len() {
             let report = self.report(group, wishes);
-            let (report, mut balancer) = self.groups[group].reported(report, true).expect("it is decided");
+            let (report, mut balancer) =
+                self.groups[group].reported(report, Look::Decide).expect("it is decided");
             let decision = balancer.decide(&report);
             reports.push(self.groups[group].decided(balancer, &decision));
         }
@@ -131,12 +133,76 @@ fn groups_of_unequal_speed_finish_together() {
 }
 
 #[test]
-fn a_chunk_goes_to_the_group_that_its_program_wants() {
+fn chunks_go_to_the_group_that_their_program_wants() {
     let mut run = Run::new("hierarchical", &[1.0; 3], (0..120).map(|key| (1_000_000, key / 10)).collect());
     let wishes = BTreeMap::from([(3, Rank(9)), (4, Rank(1))]);
-    let moves = run.window(&wishes).moves;
-    let of = |key: u64| moves.iter().find(|one| one.chunk.key == key).map(|one| (one.from, one.to));
+    let decision = run.window(&wishes);
+    let of = |key: u64| decision.moves.iter().find(|one| one.chunk.key == key).map(|one| (one.from, one.to));
     assert_eq!((of(3), of(4)), (Some((Rank(0), Rank(9))), Some((Rank(0), Rank(1)))));
+    let mut counts = vec![0; 12];
+    run.chunks.iter().for_each(|&(_, rank)| counts[rank as usize] += 1);
+    assert_eq!(decision.chunks_per_rank, counts);
+}
+
+#[test]
+fn chunks_that_go_together_leave_their_group_together() {
+    let mut run = Run::new("hierarchical", &[1.0; 2], (0..80).map(|key| (1_000_000, key / 10)).collect());
+    let mut report = run.report(0, &BTreeMap::from([(3, Rank(6))]));
+    // Array 1 follows array 0.
+    let followers: Vec<ChunkReport> = report
+        .chunks
+        .iter()
+        .map(|chunk| {
+            let mut follower = ChunkReport { wish: None, ..chunk.clone() };
+            follower.load.id.array = ArrayId(1);
+            follower
+        })
+        .collect();
+    report.chunks.extend(followers);
+    report.leaders = vec![ArrayId(0); 2];
+    let (report, mut balancer) = run.groups[0].reported(report, Look::Decide).expect("it is decided");
+    let decision = balancer.decide(&report);
+    let moves = run.groups[0].decided(balancer, &decision).moves;
+    let of = |array| {
+        moves.iter().find(|one| one.chunk == ChunkId { array: ArrayId(array), key: 3 }).map(|one| one.to)
+    };
+    assert_eq!((of(0), of(1)), (Some(Rank(6)), Some(Rank(6))));
+}
+
+#[test]
+fn measurements_before_a_window_that_only_begins_are_not_added() {
+    let mut run = Run::new("hierarchical,tolerance=0.01", &[1.0; 1], late_first_group(1));
+    let sum = |report: &PhaseReport| report.chunks.iter().map(|chunk| chunk.load.ticks).sum::<u64>();
+    let [old, new] = [(); 2].map(|()| run.report(0, &BTreeMap::new()));
+    let one = sum(&old);
+    assert!(run.groups[0].reported(old, Look::Begin).is_none());
+    let (report, balancer) = run.groups[0].reported(new, Look::Decide).expect("it is decided");
+    assert_eq!((sum(&report), report.undecided.len()), (one, 1));
+    let decision = run.groups[0].decided(balancer, &Decision::default());
+    assert_eq!(decision.handled, 10 * run.chunks.len() as u64, "of the last window");
+    let [old, new] = [(); 2].map(|()| run.report(0, &BTreeMap::new()));
+    assert!(run.groups[0].reported(old, Look::Collect).is_none());
+    let (report, _) = run.groups[0].reported(new, Look::Decide).expect("it is decided");
+    assert_eq!(sum(&report), 2 * one, "collected windows are added");
+}
+
+#[test]
+fn declared_work_takes_longer_in_a_slower_group() {
+    let chunks = (0..2 * SIZE * 40).map(|key| (1_000_000, key / 40)).collect();
+    let mut run = Run::new("hierarchical,every=1,between=0", &[1.0, 0.5], chunks);
+    let reports = [0, 1].map(|group| {
+        let mut report = run.report(group, &BTreeMap::new());
+        for chunk in &mut report.chunks {
+            (chunk.declared, chunk.load.ticks) = (true, 1_000_000);
+        }
+        let (report, mut balancer) = run.groups[group].reported(report, Look::Decide).expect("it is decided");
+        let decision = balancer.decide(&report);
+        run.groups[group].decided(balancer, &decision)
+    });
+    let (_, asks) = GroupedWindow::new(run.hierarchy, u64::from(SIZE), 0, reports.into());
+    // Of 320 chunks the fast ranks should have two thirds: 213, and the slow ones 107 of their 160.
+    let [(first, ticks)] = asks[..] else { panic!("{asks:?}") };
+    assert!(first == Rank(4) && (52_000_000..54_000_000).contains(&ticks), "{first} {ticks}");
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
         Parameter {
             name: "offers",
             default: "256",
-            meaning: "largest number of chunks that a group gives in a phase, for each of its ranks that is late",
+            meaning: "largest number of chunks that a group gives in a phase, for each of its ranks",
         },
         Parameter {
             name: "tolerance",
@@ -123,6 +123,10 @@ impl Strategy for Hierarchical {
         assignment.within_memory_or_stay(snapshot, self.background)
     }
 
+    fn within_group(&self) -> Option<Box<dyn Strategy>> {
+        Some(Box::new(self.inner()))
+    }
+
     fn terms(&self) -> Terms {
         let hierarchy =
             Hierarchy { group: self.group, between: self.between, every: self.every, offers: self.offers };
@@ -131,6 +135,11 @@ impl Strategy for Hierarchical {
 }
 
 impl Hierarchical {
+    /// The refinement of a group.
+    fn inner(&self) -> Refine {
+        Refine { tolerance: self.tolerance, background: self.background, ..Refine::default() }
+    }
+
     /// Moves offers of late groups to early groups, to the rank there that finishes first.
     fn between_groups(
         &self,
@@ -183,7 +192,7 @@ impl Hierarchical {
 
     /// Refines each group by itself.
     fn within_groups(&self, snapshot: &Snapshot, groups: &Groups, assignment: &mut Assignment) {
-        let refine = Refine { tolerance: self.tolerance, background: self.background, ..Refine::default() };
+        let refine = self.inner();
         let mut chunks_of = vec![Vec::new(); groups.members.len()];
         for (position, &rank) in assignment.ranks.iter().enumerate() {
             if let Some(group) = groups.of(rank) {

@@ -134,7 +134,8 @@ impl Strategy for Sfc {
 }
 
 impl Sfc {
-    /// Positions of the chunks that may move, in the order of the curve, array by array.
+    /// Positions of the chunks that may move, in the order of the curve. Chunks of several arrays with
+    /// the same index are neighbours.
     fn order(&self, snapshot: &Snapshot) -> Vec<usize> {
         let dimensions = self.dimensions.unwrap_or_else(|| guessed_dimensions(&snapshot.chunks));
         let movable = snapshot.chunks.iter().enumerate().filter(|(_, chunk)| chunk.migratable);

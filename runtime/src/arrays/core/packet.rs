@@ -111,7 +111,7 @@ impl Packet {
                     SyncPacket::ActiveRanks { .. }
                         | SyncPacket::OpenWindow { .. }
                         | SyncPacket::Decision { .. }
-                        | SyncPacket::CompleteMigration
+                        | SyncPacket::CompleteMigration(_)
                 )
             }
             Packet::Termination(packet) => {

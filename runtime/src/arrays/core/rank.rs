@@ -121,7 +121,11 @@ impl RankCore {
         places: &[RankPlace],
         prediction: Prediction,
     ) -> RankCore {
-        let Some(hierarchy) = strategy.terms().hierarchy.filter(|_| self.tree.group > 1) else { return self };
+        let Some(hierarchy) =
+            strategy.terms().hierarchy.filter(|_| (2..self.tree.ranks).contains(&self.tree.group))
+        else {
+            return self;
+        };
         if self.tree.is_first() {
             let leaders = leaders_of(&self.arrays);
             let group = Group::new(strategy.clone(), &self.tree, places, leaders).predicting(prediction);

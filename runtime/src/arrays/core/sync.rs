@@ -12,6 +12,7 @@
 //! | [`migration`] | carries out the decision ([`move_list`]), and counts the bytes that moved ([`migration_bytes`]) |
 
 use lb_strategies::grouped::Offer;
+use lb_strategies::window_policy::Look;
 use serde::{Deserialize, Serialize};
 
 use self::coordinator::Coordinator;
@@ -98,7 +99,7 @@ pub(crate) enum SyncPacket {
     ActiveRanks { active: u32 },
     /// Requests measurements of all chunks, for a decision or only to begin a new window. `edges` is true if messages
     /// between chunks are recorded in the new window, `grouped` if groups of ranks decide first. Down the tree.
-    OpenWindow { number: u64, decides: bool, edges: bool, grouped: bool },
+    OpenWindow { number: u64, look: Look, edges: bool, grouped: bool },
     /// Measurements of the sender and the ranks below it in a window. To the parent.
     WindowReports(Box<AggregatedReports>),
     /// Requests offers of chunks for this many ticks, because the group of the receiver is late. To a first rank.
@@ -110,21 +111,21 @@ pub(crate) enum SyncPacket {
     Decision { occasion: Occasion, moves: MoveList, edges: bool },
     /// The sender and the ranks below it are drained, and have all their incoming chunks. To the parent.
     Flushed(MigrationBytes),
-    /// Chunks that have moved may resume. Down the tree.
-    CompleteMigration,
+    /// Chunks that have moved may resume. Has the bytes that all ranks have received. Down the tree.
+    CompleteMigration(MigrationBytes),
 }
 
 impl SyncPacket {
     pub(crate) fn copy_to_child(&self) -> Option<SyncPacket> {
         match self {
             &SyncPacket::ActiveRanks { active } => Some(SyncPacket::ActiveRanks { active }),
-            &SyncPacket::OpenWindow { number, decides, edges, grouped } => {
-                Some(SyncPacket::OpenWindow { number, decides, edges, grouped })
+            &SyncPacket::OpenWindow { number, look, edges, grouped } => {
+                Some(SyncPacket::OpenWindow { number, look, edges, grouped })
             }
             &SyncPacket::Decision { occasion, ref moves, edges } => {
                 Some(SyncPacket::Decision { occasion, moves: moves.clone(), edges })
             }
-            SyncPacket::CompleteMigration => Some(SyncPacket::CompleteMigration),
+            SyncPacket::CompleteMigration(bytes) => Some(SyncPacket::CompleteMigration(bytes.clone())),
             _ => None,
         }
     }

@@ -1,4 +1,5 @@
-//! Runs the balancer with its strategy on rank 0: a short decision on the worker, a long one on a separate thread.
+//! Runs the balancer with its strategy on rank 0, or on the first rank of a group: a short decision on the worker, a long
+//! one on a separate thread.
 //!
 //! While a strategy runs on a worker, the worker runs no chunk, and worker 0 receives no packets. Chunks that continue
 //! during the sync would stall, and so would all chunks that have sent to them. So a decision that is expected to be

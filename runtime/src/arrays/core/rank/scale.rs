@@ -83,7 +83,7 @@ fn sync_of(ranks: u32, chunks: u64) -> Cost {
     let mut time_ns = 0;
     while let Some((at_ns, (from, to, packet))) = network.under_way.pop() {
         let now_ns = network.take_time(to, at_ns, &packet);
-        let lands = matches!(packet, Packet::Sync(SyncPacket::CompleteMigration));
+        let lands = matches!(packet, Packet::Sync(SyncPacket::CompleteMigration(_)));
         drive.receive(from, to, packet, now_ns);
         network.take(&mut drive, to);
         time_ns = if lands { now_ns } else { time_ns };

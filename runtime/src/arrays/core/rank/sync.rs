@@ -51,9 +51,10 @@ impl RankCore {
                 self.lifecycle.seeds.set_active(self.sync.is_active);
                 self.share_seeds(out);
             }
-            SyncPacket::OpenWindow { number, decides, edges, grouped } => {
+            SyncPacket::OpenWindow { number, look, edges, grouped } => {
+                let decides = look == Look::Decide;
                 self.sync.windows.iter_mut().for_each(|windows| windows.forget_signals(now_ns));
-                self.sync.group.iter_mut().for_each(|group| group.open(grouped.then_some(decides)));
+                self.sync.group.iter_mut().for_each(|group| group.open(grouped.then_some(look)));
                 out.later.push_back(Task::SampleWindow { number, decides, chunks: self.balanced_chunks() });
                 self.record_edges(edges, out);
             }
@@ -75,8 +76,8 @@ impl RankCore {
                 self.run_grouped_step(step, now_ns, out);
             }
             SyncPacket::Flushed(bytes) => self.flushed(&bytes, now_ns, out),
-            SyncPacket::CompleteMigration => {
-                self.sync.group.iter_mut().for_each(|group| group.migrated(now_ns));
+            SyncPacket::CompleteMigration(bytes) => {
+                self.sync.group.iter_mut().for_each(|group| group.migrated(&bytes, now_ns));
                 self.complete_migration(out);
             }
         }
@@ -291,9 +292,8 @@ impl RankCore {
             && let Some(coordinator) = &mut self.sync.coordinator
             && let Some(number) = coordinator.open_window(look)
         {
-            let (decides, edges) = (look == Look::Decide, coordinator.wants_edges());
-            let open =
-                SyncPacket::OpenWindow { number, decides, edges, grouped: coordinator.decides_in_groups() };
+            let (edges, grouped) = (coordinator.wants_edges(), coordinator.decides_in_groups());
+            let open = SyncPacket::OpenWindow { number, look, edges, grouped };
             self.broadcast_down(ROOT, open, now_ns, out);
         }
     }
@@ -454,7 +454,8 @@ impl RankCore {
             Some(coordinator) => {
                 coordinator.flushed(&migration_bytes, now_ns);
                 self.end_resize(now_ns, out);
-                self.broadcast_down(ROOT, SyncPacket::CompleteMigration, now_ns, out);
+                let complete = SyncPacket::CompleteMigration(migration_bytes);
+                self.broadcast_down(ROOT, complete, now_ns, out);
             }
         }
     }

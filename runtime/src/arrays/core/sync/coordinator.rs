@@ -424,6 +424,8 @@ impl Coordinator {
     /// All groups have reported in the window.
     pub(crate) fn groups_reported(&mut self, reports: AggregatedReports) -> GroupedStep {
         let grouped = self.grouped.as_mut().expect("windows are decided in groups");
+        // Windows that rank 0 has collected itself are of another time.
+        self.undecided = UndecidedWindows::default();
         if self.open_window != Look::Decide {
             self.open_window = Look::Wait;
             return GroupedStep::Wait;
@@ -686,7 +688,6 @@ impl Coordinator {
     }
 }
 
-/// The part of a sample that the balancer needs.
 /// The leader of each array; empty if no array follows another.
 pub(crate) fn leaders_of(arrays: &[Arc<dyn ErasedArray>]) -> Vec<ArrayId> {
     let leaders: Vec<Option<ArrayId>> = arrays.iter().map(|array| array.leader()).collect();
@@ -705,6 +706,7 @@ pub(super) fn phase_ranks(places: &[RankPlace], samples: &[Option<Sample>]) -> V
     places.iter().zip(samples).enumerate().map(rank).collect()
 }
 
+/// The part of a sample that the balancer needs.
 fn rank_sample(sample: &Sample) -> RankSample {
     let &Sample { wall_ns, cpu_ns, wait_ns, steal_ns, background_ns, speed, .. } = sample;
     RankSample { wall_ns, cpu_ns, wait_ns, steal_ns, background_ns, speed }

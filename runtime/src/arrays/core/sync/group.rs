@@ -35,10 +35,11 @@ use std::sync::Arc;
 
 use lb_strategies::balancer::{Balancer, Decision, PhaseReport, RankPlace};
 use lb_strategies::grouped::{GroupBalancer, GroupReport, GroupedWindow, Offer};
+use lb_strategies::window_policy::Look;
 use lb_strategies::{Hierarchy, Prediction, Strategy};
 
 use super::coordinator::{DecisionRequest, PendingSync, phase_ranks};
-use super::migration_bytes::SizeScales;
+use super::migration_bytes::{MigrationBytes, SizeScales};
 use super::report_aggregation::AggregatedReports;
 use crate::arrays::core::collectives::tree::Tree;
 use crate::ids::{ArrayId, Rank};
@@ -50,12 +51,13 @@ pub(crate) struct Group {
     /// The places of its ranks.
     places: Vec<RankPlace>,
     leaders: Vec<ArrayId>,
-    /// Whether groups decide in the open window, and if so, whether it is decided.
-    open: Option<bool>,
+    /// What the open window is for, if groups decide it.
+    open: Option<Look>,
     /// The reports of the groups below, and the times of all reports, while this group is decided.
     above: Option<AggregatedReports>,
     /// Time at which the last decision came, ns.
     decided_ns: u64,
+    scales: SizeScales,
 }
 
 impl Group {
@@ -76,6 +78,7 @@ impl Group {
             open: None,
             above: None,
             decided_ns: 0,
+            scales: SizeScales::default(),
         }
     }
 
@@ -83,9 +86,12 @@ impl Group {
         Group { balancer: self.balancer.predicting(prediction), ..self }
     }
 
-    /// A window is opened. `decides` is none if rank 0 decides alone.
-    pub(crate) fn open(&mut self, decides: Option<bool>) {
-        self.open = decides;
+    /// A window is opened. `look` is none if rank 0 decides alone.
+    pub(crate) fn open(&mut self, look: Option<Look>) {
+        if look.is_none() {
+            self.balancer.forget_windows();
+        }
+        self.open = look;
     }
 
     /// True if groups decide in the open window.
@@ -101,7 +107,7 @@ impl Group {
     pub(crate) fn reported(&mut self, mut reports: AggregatedReports) -> GroupStep {
         let ranks = std::mem::take(&mut reports.ranks);
         let window = self.window(AggregatedReports { ranks, ..reports.clone_times() });
-        match self.balancer.reported(window, self.open == Some(true)) {
+        match self.balancer.reported(window, self.open.unwrap_or(Look::Wait)) {
             Some((report, balancer)) => {
                 self.above = Some(reports);
                 GroupStep::Decide(Box::new(DecisionRequest { report, balancer }))
@@ -114,7 +120,7 @@ impl Group {
     fn window(&self, mut own: AggregatedReports) -> PhaseReport {
         own.ranks.iter_mut().for_each(|measured| measured.rank.0 -= self.first.0);
         let mut pending = PendingSync::new(0, self.places.len(), own.first_ns);
-        pending.add(own, &SizeScales::default());
+        pending.add(own, &self.scales);
         PhaseReport {
             ranks: phase_ranks(&self.places, &pending.samples),
             chunks: pending.chunks,
@@ -141,8 +147,9 @@ impl Group {
         self.decided_ns = now_ns;
     }
 
-    /// All ranks have completed the migration.
-    pub(crate) fn migrated(&mut self, now_ns: u64) {
+    /// All ranks have completed the migration, which has moved these bytes.
+    pub(crate) fn migrated(&mut self, bytes: &MigrationBytes, now_ns: u64) {
+        self.scales.learn(bytes);
         self.balancer.moved(now_ns.saturating_sub(self.decided_ns));
     }
 }

@@ -135,7 +135,7 @@ fn messages_of_a_chunk_that_has_come_are_queued_until_the_migration_completes() 
     core.receive(ROOT, LifecyclePacket::TransferChunk(Box::new(transfer)), 0, &mut out);
     assert_eq!(waiting.published(), 70);
     core.receive(ROOT, CutPacket::ExpectedCounts(CountsByRank::default()), 0, &mut out);
-    core.receive(ROOT, SyncPacket::CompleteMigration, 0, &mut out);
+    core.receive(ROOT, SyncPacket::CompleteMigration(MigrationBytes::default()), 0, &mut out);
     assert_eq!(waiting.published(), 70, "it has no mailbox yet");
     admit(&mut core, 70, &mut out);
     assert_eq!(waiting.published(), 0, "whoever admits it counts them with its mailbox");
@@ -149,7 +149,7 @@ fn messages_by_routes_not_yet_known_are_queued_and_messages_of_the_rank_itself_a
     let message = || Delivery { bytes: 70, ..Delivery::by_runtime(Payload::Resume) };
     let transfer = ChunkTransfer { transit: Some(JOURNEY), ..ChunkTransfer::without_body(CHUNK) };
     core.receive(ROOT, LifecyclePacket::TransferChunk(Box::new(transfer)), 0, &mut out);
-    core.receive(ROOT, SyncPacket::CompleteMigration, 0, &mut out);
+    core.receive(ROOT, SyncPacket::CompleteMigration(MigrationBytes::default()), 0, &mut out);
     admit(&mut core, 0, &mut out);
     let missing = ChunkId { key: 1, ..CHUNK };
     core.add_pending_remote(Epoch::of_bit(1), missing, message());

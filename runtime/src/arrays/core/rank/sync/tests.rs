@@ -111,7 +111,7 @@ fn a_rank_whose_messages_may_be_about_to_leave_does_not_stall() {
     core.held(0, &mut out);
     core.receive(ROOT, CutPacket::ExpectedCounts(CountsByRank::default()), 0, &mut out);
     assert!(!stands_still(&mut core, &mut out));
-    core.receive(ROOT, SyncPacket::CompleteMigration, 0, &mut out);
+    core.receive(ROOT, SyncPacket::CompleteMigration(MigrationBytes::default()), 0, &mut out);
     assert!(stands_still(&mut core, &mut out));
 }
 
@@ -145,7 +145,7 @@ fn on_arrival(core: &mut RankCore, migrates: bool) -> Vec<&'static str> {
         );
         core.receive(ROOT, CutPacket::ExpectedCounts(CountsByRank::default()), 0, &mut out);
         core.receive(from, transfer(5, Some(Transit::after(0))), 0, &mut out);
-        core.receive(ROOT, SyncPacket::CompleteMigration, 0, &mut out);
+        core.receive(ROOT, SyncPacket::CompleteMigration(MigrationBytes::default()), 0, &mut out);
     } else {
         core.receive(from, transfer(5, None), 0, &mut out);
     }

@@ -113,7 +113,7 @@ fn a_chunk_inserted_by_routes_not_yet_known_waits_for_the_messages_of_its_index(
         ..ChunkTransfer::without_body(chunk(0))
     };
     core.receive(Rank(1), LifecyclePacket::TransferChunk(Box::new(index)), 0, &mut out);
-    core.receive(ROOT, SyncPacket::CompleteMigration, 0, &mut out);
+    core.receive(ROOT, SyncPacket::CompleteMigration(MigrationBytes::default()), 0, &mut out);
     let admits =
         |out: &Commands| out.now.iter().filter(|command| matches!(command, Command::Admit(_))).count();
     assert_eq!(admits(&out), 0);
@@ -144,7 +144,7 @@ fn a_chunk_inserted_by_new_routes_in_the_old_epoch_is_admitted_after_the_migrati
         ..ChunkTransfer::without_body(chunk(0))
     };
     core.receive(Rank(1), LifecyclePacket::TransferChunk(Box::new(index)), 0, &mut out);
-    core.receive(ROOT, SyncPacket::CompleteMigration, 0, &mut out);
+    core.receive(ROOT, SyncPacket::CompleteMigration(MigrationBytes::default()), 0, &mut out);
     core.incoming_admitted(&mut out);
     assert!(out.now.iter().any(|command| matches!(command, Command::Admit(_))), "{out:?}");
 }
