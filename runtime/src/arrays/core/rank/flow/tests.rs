@@ -18,6 +18,7 @@ use crate::arrays::core::routing::envelope::{Delivery, NODE_BYTES, Payload};
 use crate::arrays::core::routing::in_flight::CountsByRank;
 use crate::arrays::core::sync::SyncPacket;
 use crate::arrays::core::sync::migration::{Move, Occasion};
+use crate::arrays::core::sync::migration_bytes::MigrationBytes;
 use crate::arrays::core::termination::TerminationPacket;
 use crate::ids::{ArrayId, ChunkId, SyncId};
 use crate::trace::queued_bytes::QueuedBytes;
