@@ -20,6 +20,8 @@
 //!   neighbours in turn.
 //!
 //! # What is not modelled
+//! - One balancer on rank 0 decides every window, also under `hierarchical`. In the runtime, `hierarchical` decides in
+//!   [groups](lb_strategies::grouped), which see fewer loads.
 //! - Rank 0 reads at once how busy ranks are. In the runtime, this too goes through the tree.
 //! - An outgoing chunk does not wait for messages under the old routes that are slower than two packets of the tree.
 //! - Packets of syncs and windows, and decisions, take no CPU time of workers. Caches are not modelled.

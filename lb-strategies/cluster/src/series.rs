@@ -64,7 +64,7 @@ impl Series {
 /// ```
 #[derive(Clone, Debug)]
 pub struct PerWorker {
-    /// Each once. Copies share them, as there may be millions of workers.
+    /// Equal series of consecutive workers once. Copies share them, as there may be millions of workers.
     series: Arc<[Series]>,
     /// By worker, the place of its series.
     places: Arc<[u32]>,

@@ -58,9 +58,22 @@ impl EdgeReport {
         self.messages.saturating_mul(Self::MESSAGE_BYTES).saturating_add(self.bytes)
     }
 
+    /// A hash of both ends.
+    fn hash(&self) -> u64 {
+        let of_chunk = |hash: u64, chunk: ChunkId| mix(mix(hash ^ u64::from(chunk.array.0)) ^ chunk.key);
+        of_chunk(of_chunk(1, self.from), self.to)
+    }
+
     fn ends(&self) -> (ChunkId, ChunkId) {
         (self.from, self.to)
     }
+}
+
+/// The mix of splitmix64. It maps near numbers far apart.
+fn mix(bits: u64) -> u64 {
+    let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
 }
 
 /// The messages between chunks in a phase.
@@ -120,12 +133,13 @@ impl EdgeReports {
         });
     }
 
-    /// Keeps the heaviest edges, at most `max`.
+    /// Keeps the heaviest edges, at most `max`. Of equal weights a hash decides. The order of keys would leave out all
+    /// edges of one part of a regular grid.
     fn leave_out(&mut self, max: usize) {
         if self.list.len() <= max {
             return;
         }
-        self.list.sort_by_key(|edge| (std::cmp::Reverse(edge.weight()), edge.ends()));
+        self.list.sort_by_key(|edge| (std::cmp::Reverse(edge.weight()), edge.hash(), edge.ends()));
         let lighter = self.list.drain(max..).map(|edge| edge.messages);
         self.unlisted_messages = self.unlisted_messages.saturating_add(lighter.sum());
         self.list.sort_by_key(EdgeReport::ends);
@@ -191,6 +205,24 @@ mod tests {
         reports.leave_out(2);
         let expected = vec![edge(1, 2, 4, 0), edge(3, 1, 1, 900)];
         assert_eq!(reports, EdgeReports { list: expected, unlisted_messages: 2 });
+    }
+
+    #[test]
+    fn edges_of_equal_weight_are_left_out_evenly_and_the_same_ones_in_any_order() {
+        let ring: Vec<EdgeReport> = (0..4_000).map(|key| edge(key, (key + 1) % 4_000, 2, 8)).collect();
+        let kept = |ring: Vec<EdgeReport>| {
+            let mut reports = EdgeReports::new(ring, 0);
+            reports.leave_out(2_000);
+            reports
+        };
+        let reports = kept(ring.clone());
+        assert_eq!((reports.list.len(), reports.unlisted_messages), (2_000, 4_000));
+        assert!(reports.list.is_sorted_by_key(EdgeReport::ends));
+        for part in 0..10 {
+            let listed = reports.list.iter().filter(|edge| edge.from.key / 400 == part).count();
+            assert!((150..250).contains(&listed), "part {part} has {listed} of 400");
+        }
+        assert_eq!(kept(ring.into_iter().rev().collect()), reports);
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //! inherit messages: each count is of messages that were sent, and all others are counted together as unlisted.
 //!
 //! A sender with messages of weight W and k places therefore lists each receiver above W / k, with a count that is at
-//! most that much too small.
+//! most that much too small. A worker lists at most [`EDGES_MAX`] receivers in all its tables. From then on tables do not
+//! grow, and the messages of a sender without a table are unlisted.
 
 use lb_strategies::balancer::{EDGES_MAX, EdgeReport};
 use rustc_hash::FxHashMap;
@@ -64,8 +65,9 @@ impl EdgeRecorder {
         if from == to {
             return;
         }
-        if self.tables.get(self.last).is_none_or(|table| table.from != from) {
-            self.turn_to(from);
+        if self.tables.get(self.last).is_none_or(|table| table.from != from) && !self.turn_to(from) {
+            self.unlisted_messages += 1;
+            return;
         }
         let table = &mut self.tables[self.last];
         let Some(edge) = table.find(to) else { return self.count_new(to, bytes) };
@@ -73,16 +75,20 @@ impl EdgeRecorder {
         edge.bytes = edge.bytes.saturating_add(bytes);
     }
 
-    /// Finds or makes the table of a sender.
+    /// Finds or makes the table of a sender. False if there is none and all tables are full.
     #[inline(never)]
-    fn turn_to(&mut self, from: ChunkId) {
+    fn turn_to(&mut self, from: ChunkId) -> bool {
         if let Some(&table) = self.senders.get(&from) {
             self.last = table;
-            return;
+            return true;
+        }
+        if self.edges >= self.edges_max {
+            return false;
         }
         self.last = self.tables.len();
         self.senders.insert(from, self.last);
         self.tables.push(Table { from, edges: Vec::new(), next: 0 });
+        true
     }
 
     /// Counts a message to a receiver that the last sender does not list.
@@ -96,8 +102,6 @@ impl EdgeRecorder {
         } else if let Some(lightest) = table.edges.iter_mut().min_by_key(|edge| edge.rank_weight()) {
             self.unlisted_messages += lightest.messages;
             *lightest = Edge { inherited: lightest.rank_weight(), ..edge };
-        } else {
-            self.unlisted_messages += 1;
         }
     }
 
@@ -189,6 +193,7 @@ mod tests {
         for (from, to) in [(0, 1), (0, 2), (0, 2), (0, 3), (1, 0), (1, 0), (0, 2)] {
             recorder.count(chunk(from), chunk(to), 8);
         }
+        assert_eq!((recorder.tables.len(), recorder.senders.len()), (1, 1), "chunk 1 takes no memory");
         let (edges, unlisted) = recorder.take();
         assert_eq!((edges.len(), unlisted), (2, 3), "chunk 3 has replaced chunk 1, and chunk 1 has no place");
         assert_eq!(edges[1], EdgeReport { from: chunk(0), to: chunk(2), messages: 3, bytes: 24 });

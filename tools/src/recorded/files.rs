@@ -13,8 +13,8 @@ use crate::input;
 /// Longest file after decompression, in bytes.
 const BYTES_MAX: u64 = 1 << 28;
 
-/// Largest number of ranks, because each pair of ranks of a simulated cluster has a connection in memory.
-const RANKS_MAX: u32 = 1024;
+/// Largest number of ranks, that of a simulated array.
+const RANKS_MAX: u32 = 1_000_000;
 
 /// The names and texts of the files, in the order of ranks.
 pub(super) type Files = Vec<(String, Vec<u8>)>;

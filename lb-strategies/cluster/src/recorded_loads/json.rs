@@ -151,6 +151,7 @@ fn listed(lists: &PhaseLists) -> Result<Listed, Fault> {
     Ok(Listed { skipped, repeated: ranges("identical_to_previous", &lists.identical_to_previous)? })
 }
 
+/// The phases of a list, in order and without overlap.
 fn ranges(name: &str, phases: &PhaseList) -> Result<Vec<RangeInclusive<u64>>, Fault> {
     let single = phases.list.iter().map(|phase| [phase, phase]);
     let all = single.chain(phases.range.iter().map(|[from, to]| [from, to]));
@@ -163,7 +164,16 @@ fn ranges(name: &str, phases: &PhaseList) -> Result<Vec<RangeInclusive<u64>>, Fa
             )
         })
     };
-    all.map(range).collect()
+    let mut ranges: Vec<RangeInclusive<u64>> = all.map(range).collect::<Result<_, _>>()?;
+    ranges.sort_by_key(|range| *range.start());
+    ranges.dedup_by(|next, range| {
+        let overlaps = next.start() <= range.end();
+        if overlaps {
+            *range = *range.start()..=*range.end().max(next.end());
+        }
+        overlaps
+    });
+    Ok(ranges)
 }
 
 fn entry(id: u64, phase: &Phase) -> Result<Entry, Fault> {

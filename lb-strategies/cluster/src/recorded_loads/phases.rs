@@ -9,7 +9,7 @@ use lb_strategies::{ArrayId, Block, ChunkId, ChunkLoad, Edge, Memory, Rank, Rank
 use super::RecordedLoadsError;
 use super::rank_file::{Entry, Listed, Name, RankFile, Sizes};
 
-/// Largest number of ranks and loads in all phases together. Repeated phases make many from a short file.
+/// Largest number of ranks, loads and edges in all phases together. Repeated phases make many from a short file.
 const SIZE_MAX: usize = 20_000_000;
 
 /// Largest number of phases without an entry.
@@ -29,13 +29,13 @@ pub(super) fn read(names: &[&str], files: &[RankFile]) -> Result<Phases, Recorde
             covered(content).map_err(|what| RecordedLoadsError { place: (*file).to_owned(), what })?;
         phases.extend(listed);
     }
-    let is_skipped = |phase: &u64| files.iter().any(|file| file.skips(*phase));
-    phases.retain(|phase| !is_skipped(phase));
-    let loads =
-        |phase: &u64| files.iter().filter_map(|file| Some(file.entry(*phase)?.tasks.len())).sum::<usize>();
-    let size = phases.iter().map(|phase| loads(phase) + files.len()).fold(0, usize::saturating_add);
-    if size > SIZE_MAX {
-        let what = format!("{size} loads and ranks in all phases, expected {SIZE_MAX} at most");
+    for file in files {
+        file.leave_out_skipped(&mut phases);
+    }
+    let mut sizes = phases.iter().flat_map(|phase| files.iter().map(|file| file.size(*phase)));
+    let within = |sum: usize, size: usize| Some(sum + size).filter(|sum| *sum <= SIZE_MAX);
+    if sizes.try_fold(0, within).is_none() {
+        let what = format!("more than {SIZE_MAX} ranks, loads and edges in all phases, expected fewer");
         return Err(RecordedLoadsError { place: format!("{} and those beside it", names[0]), what });
     }
     let ranks = ranks(files);
@@ -62,9 +62,19 @@ pub(super) fn read(names: &[&str], files: &[RankFile]) -> Result<Phases, Recorde
 }
 
 impl RankFile {
-    fn skips(&self, phase: u64) -> bool {
-        let listed = self.listed.as_ref().is_some_and(|listed| contains(&listed.skipped, phase));
-        listed && !self.entries.contains_key(&phase)
+    /// Removes the phases that the file skips.
+    fn leave_out_skipped(&self, phases: &mut BTreeSet<u64>) {
+        for range in self.listed.iter().flat_map(|listed| &listed.skipped) {
+            let skipped = phases.range(range.clone()).filter(|phase| !self.entries.contains_key(phase));
+            for phase in skipped.copied().collect::<Vec<u64>>() {
+                phases.remove(&phase);
+            }
+        }
+    }
+
+    /// Number of loads and edges in a phase, and one for the rank.
+    fn size(&self, phase: u64) -> usize {
+        self.entry(phase).map_or(1, |entry| 1 + entry.tasks.len() + entry.edges.len())
     }
 
     /// The entry of a phase, or the one that it repeats.
@@ -77,8 +87,10 @@ impl RankFile {
     }
 }
 
+/// True if a phase is in one of the ranges, which are in order and do not overlap.
 fn contains(ranges: &[RangeInclusive<u64>], phase: u64) -> bool {
-    ranges.iter().any(|range| range.contains(&phase))
+    let begun = ranges.partition_point(|range| *range.start() <= phase);
+    begun > 0 && ranges[begun - 1].contains(&phase)
 }
 
 /// The phases of a file that have an entry or repeat one. If the file lists phases without an entry, no phase may be

@@ -18,7 +18,7 @@ pub(super) struct RankFile {
     pub(super) listed: Option<Listed>,
 }
 
-/// Phases without an entry.
+/// Phases without an entry. Ranges are in order and do not overlap.
 pub(super) struct Listed {
     /// Phases of which nothing is known.
     pub(super) skipped: Vec<RangeInclusive<u64>>,

@@ -39,15 +39,20 @@ impl Phase {
     /// Takes the reported messages of the rank's chunks if the trace has none. The report of a sync is `None` unless the
     /// run recorded it.
     fn complete(mut self, trace: &Trace) -> Phase {
-        let report = trace.syncs.iter().find(|sync| sync.sync == self.id);
+        // Syncs are in the order of their numbers, and edges in the order of their senders.
+        let earlier = trace.syncs.partition_point(|sync| sync.sync < self.id);
+        let report = trace.syncs.get(earlier).filter(|sync| sync.sync == self.id);
         if let Some(report) =
             report.and_then(|sync| sync.reported.as_deref()).filter(|_| self.edges.is_empty())
         {
             let chunks: BTreeSet<ChunkId> = self.loads.iter().map(|load| load.chunk).collect();
-            let all = report.undecided.iter().chain([report]).flat_map(|phase| &phase.edges.list);
-            for edge in all.filter(|edge| chunks.contains(&edge.from)) {
-                let sum = self.edges.entry((edge.from, edge.to)).or_default();
-                *sum = (sum.0 + edge.messages, sum.1.saturating_add(edge.bytes));
+            let all = report.undecided.iter().chain([report]).map(|phase| &phase.edges.list);
+            for (list, &chunk) in all.flat_map(|list| chunks.iter().map(move |chunk| (list, chunk))) {
+                let first = list.partition_point(|edge| edge.from < chunk);
+                for edge in list[first..].iter().take_while(|edge| edge.from == chunk) {
+                    let sum = self.edges.entry((edge.from, edge.to)).or_default();
+                    *sum = (sum.0.saturating_add(edge.messages), sum.1.saturating_add(edge.bytes));
+                }
             }
         }
         self
