@@ -165,3 +165,33 @@ fn chunks_that_exchange_much_stay_on_a_host() {
     let refined = crate::ARRAYS.parse("refine").expect("listed").assign(&snapshot);
     assert_eq!(Crossing::of(&snapshot, &refined).bytes_between_hosts, 0, "by default too, where it matters");
 }
+
+/// A grid of `side` by `side` equal chunks, scattered over two hosts. Each chunk sends each neighbour 10 messages.
+fn scattered_grid(side: u64) -> Snapshot {
+    let mut snapshot = Workload::Equal.snapshot((side * side) as usize, 2, 1);
+    snapshot.ranks[1].host = 1;
+    let key = |row: u64, column: u64| row << 32 | column;
+    for (position, chunk) in (0..).zip(&mut snapshot.chunks) {
+        let (row, column) = (position / side, position % side);
+        (chunk.id.key, chunk.ticks) = (key(row, column), 10_000);
+        chunk.rank = Rank((((row * 7919 + column) * 2_654_435_761) >> 7 & 1) as u32);
+        let neighbours = [(column + 1 < side, position + 1), (row + 1 < side, position + side)];
+        for (_, other) in neighbours.into_iter().filter(|(exists, _)| *exists) {
+            let [one, other] = [position, other].map(|position| position as usize);
+            let edge = |from, to| Edge { from, to, messages: 10, bytes: 2_560 };
+            snapshot.edges.extend([edge(one, other), edge(other, one)]);
+        }
+    }
+    let link = |ns_per_message| LinkCost { ns_per_message, ns_per_byte: 0.25 };
+    snapshot.links = LinkCosts { within_host: link(50.0), between_hosts: link(1_000.0) };
+    snapshot
+}
+
+#[test]
+fn scattered_chunks_come_together_in_regions_at_once() {
+    let snapshot = scattered_grid(32);
+    let crossing = |placement: &Assignment| Crossing::of(&snapshot, placement).messages;
+    let before = crossing(&Assignment::current(&snapshot));
+    let after = crossing(&Comm::default().assign(&snapshot));
+    assert!(before > 15_000 && after < 2_000, "{before} {after}");
+}

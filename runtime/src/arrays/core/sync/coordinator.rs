@@ -643,7 +643,11 @@ impl Coordinator {
     /// A decision and its moves are over. The policy opens the next window if it may gain as much time as these took.
     fn note_price(&mut self, report: &SyncReport, move_ns: u64) {
         let took_ns = report.decide_ns.saturating_add(move_ns);
-        self.windows.iter_mut().for_each(|policy| policy.decided(report.moved > 0, took_ns));
+        let avoidable = self.balancer.as_ref().map_or(0.0, Balancer::avoidable_traffic);
+        if let Some(policy) = &mut self.windows {
+            policy.decided(report.moved > 0, took_ns);
+            policy.expects(avoidable);
+        }
     }
 
     pub(crate) fn log(&mut self) -> &mut SyncLog {
