@@ -359,6 +359,11 @@ impl Balancer {
         self.migration_ns = took_ns;
     }
 
+    /// The last phase that was reported, with the edges and prices of messages that the strategy saw.
+    pub fn measured(&self) -> &Snapshot {
+        &self.measured
+    }
+
     /// The part of the next phase that another placement could save by its messages, as far as the last decision shows.
     pub fn avoidable_traffic(&self) -> f64 {
         self.avoidable

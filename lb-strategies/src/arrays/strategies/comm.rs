@@ -127,6 +127,14 @@ impl Comm {
         limited || most_traffic_ns(snapshot) > TRAFFIC_MIN * start.least_ns
     }
 
+    /// True if the search may find a placement that is clearly better than this plan by loads alone.
+    pub(crate) fn may_gain(&self, snapshot: &Snapshot, by_loads: &Plan, start: &Plan) -> bool {
+        let limited = snapshot.memory.as_ref().is_some_and(|memory| !memory.limits.is_empty());
+        let by_loads_ns = max_ns(snapshot, &by_loads.assignment, self.background);
+        let traffic_ns = by_loads_ns.saturating_sub(by_loads.max_ns());
+        limited || traffic_ns as f64 > TRAFFIC_MIN * start.least_ns
+    }
+
     /// Improves `start`, the present placement with unavailable ranks emptied, and the plan that `refine` makes of it.
     pub(crate) fn improve(&self, refine: &Refine, snapshot: &Snapshot, start: &Plan) -> Assignment {
         let stay = start.assignment.clone().within_memory(snapshot);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use super::{Comm, Moved, Snapshot, max_ns};
+use super::{Comm, Moved, Refine, Snapshot, max_ns};
 use crate::arrays::metrics::{Crossing, memory_bytes};
 use crate::arrays::snapshot::{ArrayId, Block, ChunkId, ChunkLoad, LinkCost, LinkCosts, Memory, RankLoad};
 use crate::arrays::snapshot::{Assignment, Edge};
@@ -194,4 +194,28 @@ fn scattered_chunks_come_together_in_regions_at_once() {
     let before = crossing(&Assignment::current(&snapshot));
     let after = crossing(&Comm::default().assign(&snapshot));
     assert!(before > 15_000 && after < 2_000, "{before} {after}");
+}
+
+#[test]
+fn refine_searches_only_where_messages_between_ranks_take_time() {
+    // Rank 0 has all load of a line of chunks, so any plan by loads parts few neighbours.
+    let mut snapshot = Workload::Equal.snapshot(64, 2, 1);
+    snapshot.chunks.iter_mut().take(48).for_each(|chunk| chunk.rank = Rank(0));
+    let sent =
+        |messages| (0..63).map(|from| Edge { from, to: from + 1, messages, bytes: 0 }).collect::<Vec<_>>();
+    let link = LinkCost { ns_per_message: 1_000.0, ns_per_byte: 0.0 };
+    snapshot.links = LinkCosts { within_host: link, between_hosts: link };
+    let refine = Refine::default();
+    let by_loads = refine.assign(&snapshot);
+    let comm = Comm::default();
+    let may_gain = |snapshot: &Snapshot| {
+        let start = refine.start(snapshot);
+        assert!(comm.is_needed(snapshot, &start));
+        comm.may_gain(snapshot, &refine.refine(snapshot, &start), &start)
+    };
+    snapshot.edges = sent(100);
+    assert!(!may_gain(&snapshot), "0.1 ms of 32");
+    assert_eq!(refine.assign(&snapshot), by_loads);
+    snapshot.edges = sent(2_000);
+    assert!(may_gain(&snapshot), "2 ms of 32");
 }
