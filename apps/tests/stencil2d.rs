@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use caribou::Config;
+use caribou_apps::stencil2d::options::Start;
 use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run::Plate;
 use harness::iteration_clock::IterationClock;
@@ -17,7 +18,7 @@ fn assert_serial(config: Config, what: &str) -> caribou::Report {
 }
 
 fn assert_plate(shape: Shape, config: &Config, what: &str) -> caribou::Report {
-    let plate = Plate { shape, iterations: ITERATIONS };
+    let plate = Plate { shape, iterations: ITERATIONS, placement: Start::Block };
     let clock = Arc::new(IterationClock::new(ITERATIONS));
     let outcome = plate.run(&RunContext { config, clock: &clock, gathers: true });
     let outcome = outcome.unwrap_or_else(|error| panic!("{what}: {error}"));

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use caribou::Config;
 use caribou_apps::stencil2d::hand_blocked::HandBlocked;
+use caribou_apps::stencil2d::options::Start;
 use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run::Plate;
 use caribou_benches::figures::figure;
@@ -37,7 +38,7 @@ fn chunks(edge: usize, ranks: usize, lb: &str) -> f64 {
     let iterations = WARM_UP + ITERATIONS;
     let clock = Arc::new(IterationClock::new(iterations));
     let config = Config::default().ranks(ranks as u32).lb(lb).expect("it is in the table");
-    let plate = Plate { shape: shape(edge), iterations };
+    let plate = Plate { shape: shape(edge), iterations, placement: Start::Block };
     plate.run(&RunContext { config: &config, clock: &clock, gathers: false }).expect("it ends");
     let (_, complete_ns) = clock.times_ns();
     (complete_ns[iterations as usize - 1] - complete_ns[WARM_UP as usize - 1]) as f64 * 1e-9

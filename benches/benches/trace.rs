@@ -22,6 +22,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use caribou::Config;
+use caribou_apps::stencil2d::options::Start;
 use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run::Plate;
 use caribou_benches::figures::figure;
@@ -95,7 +96,7 @@ fn plate(config: Config, grid: usize, chunk: usize, iterations: u32) -> f64 {
     let clock = Arc::new(IterationClock::new(iterations));
     let shape = Shape::new(grid, chunk).expect("the chunk divides the grid");
     let stage = RunContext { config: &config.ranks(2), clock: &clock, gathers: false };
-    Plate { shape, iterations }.run(&stage).expect("it ends");
+    Plate { shape, iterations, placement: Start::Block }.run(&stage).expect("it ends");
     let (_, complete_ns) = clock.times_ns();
     (complete_ns[iterations as usize - 1] - complete_ns[9]) as f64 * 1e-6 / f64::from(iterations - 10)
 }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
+use caribou_apps::stencil2d::options::Start;
 use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run::Plate;
 use caribou_benches::figures::figure;
@@ -143,7 +144,7 @@ fn even(layout: Layout) -> f64 {
     let across = f64::from(CHUNKS * layout.vcpus()).sqrt().round() as usize;
     let shape = Shape::new(256 * across, 256).expect("a chunk is smaller than the grid");
     let stage = RunContext { config: &layout.config(), clock: &clock, gathers: false };
-    Plate { shape, iterations }.run(&stage).expect("it ends");
+    Plate { shape, iterations, placement: Start::Block }.run(&stage).expect("it ends");
     let (_, complete_ns) = clock.times_ns();
     (complete_ns[iterations as usize - 1] - complete_ns[9]) as f64 * 1e-6 / f64::from(iterations - 10)
 }

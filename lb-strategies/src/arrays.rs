@@ -39,6 +39,7 @@ mod judgement;
 mod loads;
 mod local_search;
 mod memory;
+mod message_price;
 pub mod metrics;
 mod move_price;
 pub mod period;

@@ -1,6 +1,6 @@
 //! The options of `stencil2d`.
 
-use caribou::Launch;
+use caribou::{Launch, Placement};
 use presentation::count_parser;
 
 use super::plate::Shape;
@@ -18,6 +18,32 @@ pub struct Options {
     /// Iterations of each run
     #[arg(long, value_name = "COUNT", default_value_t = 800, value_parser = count_parser(1..=100_000_000u32))]
     pub iterations: u32,
+    /// The ranks on which chunks begin: block (neighbours together), round-robin (in turn) or hash (scattered)
+    #[arg(long, value_enum, value_name = "PLACEMENT", default_value = "block", hide_possible_values = true)]
+    pub placement: Start,
+}
+
+/// The ranks on which chunks begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "kebab-case")]
+pub enum Start {
+    /// Equal runs of consecutive chunks.
+    #[default]
+    Block,
+    /// In turn, one per rank.
+    RoundRobin,
+    /// Scattered, so that most neighbours are on other ranks.
+    Hash,
+}
+
+impl From<Start> for Placement {
+    fn from(start: Start) -> Self {
+        match start {
+            Start::Block => Self::Block,
+            Start::RoundRobin => Self::RoundRobin,
+            Start::Hash => Self::Hash,
+        }
+    }
 }
 
 /// The options of a square grid that is cut into chunks.
@@ -113,5 +139,8 @@ mod tests {
             Some("refine,tolerance=0.1")
         );
         assert!(line("--lb a --compare b,c").is_err());
+        let placements = ["", "--placement round-robin", "--placement hash"];
+        let starts = placements.map(|options| line(options).unwrap().own.placement);
+        assert_eq!(starts, [Start::Block, Start::RoundRobin, Start::Hash]);
     }
 }

@@ -1,7 +1,7 @@
 //! Implements [`Program`] for `stencil2d`, so that the harness can run it and compare strategies.
 
 use super::chunk::{Cells, Heat};
-use super::options::Options;
+use super::options::{Options, Start};
 use super::plate::Shape;
 use super::serial::{self, Field};
 use harness::arrays::{self, Array};
@@ -14,6 +14,8 @@ pub struct Plate {
     pub shape: Shape,
     /// Iterations of a run.
     pub iterations: u32,
+    /// The ranks on which chunks begin.
+    pub placement: Start,
 }
 
 impl Program for Plate {
@@ -26,7 +28,7 @@ impl Program for Plate {
     fn new(options: Options, conditions: Conditions) -> Result<Self, Error> {
         let shape = options.grid.shape(conditions.ranks)?;
         options.grid.check_memory(shape, 1, conditions)?;
-        Ok(Self { shape, iterations: options.iterations })
+        Ok(Self { shape, iterations: options.iterations, placement: options.placement })
     }
 
     fn total(&self) -> Total {
@@ -44,9 +46,11 @@ impl Program for Plate {
     }
 
     fn run(&self, stage: &RunContext<'_>) -> Result<Outcome<Self>, Error> {
-        let Self { shape, iterations } = *self;
+        let Self { shape, iterations, placement } = *self;
         let (parts, report) = arrays::run(stage, shape.chunks(), |setup| {
-            setup.array(shape.extent(), move |index| Heat::new(shape, iterations, index));
+            setup.array_with(shape.extent(), placement.into(), move |index| {
+                Heat::new(shape, iterations, index)
+            });
         })?;
         let whole = |parts: Vec<Cells>| {
             let mut field = Field::unfilled(shape);

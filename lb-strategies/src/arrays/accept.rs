@@ -3,7 +3,6 @@
 //!
 //! The caller measures the cost of moving and of deciding, and passes it in.
 
-use crate::arrays::loads::Loads;
 use crate::arrays::metrics::{Moved, bound_ns, max_ns};
 use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::arrays::strategy::Background;
@@ -94,7 +93,8 @@ pub(super) fn is_available(snapshot: &Snapshot, rank: Rank) -> bool {
 }
 
 /// Judges whether to ask a strategy that takes `decide_ns`. The best achievable gain over the next `phases` phases must
-/// exceed this time plus the cost of the cheapest move. The best achievable gain is the distance to [`bound_ns`].
+/// exceed this time plus the cost of the cheapest move. The best achievable gain is the distance to [`bound_ns`], to
+/// which the time of messages between ranks counts.
 ///
 /// [`accept()`] does not count `decide_ns`: once there is a plan, this time is spent in any case. If a migratable chunk
 /// is on an unavailable rank, asking is always worth it, because the chunk cannot stay.
@@ -119,9 +119,21 @@ pub fn worth_asking(
     cost: &MoveCost,
     decide_ns: u64,
 ) -> Verdict {
+    worth_asking_above(snapshot, model, phases, cost, decide_ns, bound_ns(snapshot, model))
+}
+
+/// The same, if no placement that the strategy finds is expected to finish before `least_ns`.
+pub(super) fn worth_asking_above(
+    snapshot: &Snapshot,
+    model: Background,
+    phases: u64,
+    cost: &MoveCost,
+    decide_ns: u64,
+    least_ns: u64,
+) -> Verdict {
     let movable = || snapshot.chunks.iter().filter(|chunk| chunk.migratable);
-    let now = Loads::placed(snapshot, &Assignment::current(snapshot), model);
-    let gain_ns = now.max_ns().saturating_sub(bound_ns(snapshot, model)).saturating_mul(phases);
+    let now_ns = max_ns(snapshot, &Assignment::current(snapshot), model);
+    let gain_ns = now_ns.saturating_sub(least_ns).saturating_mul(phases);
     let lightest = movable().map(|chunk| chunk.bytes).min().unwrap_or(0);
     let cost_ns = decide_ns.saturating_add(cost.cost_ns(1, lightest));
     let must_leave = movable().any(|chunk| !is_available(snapshot, chunk.rank));

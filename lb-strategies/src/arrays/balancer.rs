@@ -15,15 +15,19 @@
 //! A strategy whose moves must pay is not called (*asked*) if no plan could save the time of the call:
 //!
 //! 1. The assumed time of a call is the least that the strategy ever took, because other load delayed the slower calls.
-//! 2. Gains that were forgone while the strategy was not asked add up.
-//! 3. The strategy is asked once these gains and the best achievable gain of the next phase exceed that time and the
+//! 2. The best achievable gain is the distance to [`bound_ns`]. Messages that the last answer of the strategy left between
+//!    ranks are expected to stay there.
+//! 3. Gains that were forgone while the strategy was not asked add up.
+//! 4. The strategy is asked once these gains and the best achievable gain of the next phase exceed that time and the
 //!    cheapest move. So a lasting imbalance is always examined, and asking costs little more than the imbalance did.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::accept::{MoveCost, Verdict, accept, is_available, leaves_an_unavailable_rank, worth_asking};
+use super::accept::{
+    MoveCost, Verdict, accept, is_available, leaves_an_unavailable_rank, worth_asking_above,
+};
 use super::activity::Activity;
 use super::balanced_units::BalancedUnits;
 use super::edge_watch::EdgeWatch;
@@ -32,6 +36,8 @@ use super::estimate::Estimate;
 pub use super::estimate::{RankPlace, RankSample};
 use super::homing::homeward;
 use super::judgement::Judgement;
+use super::loads::Loads;
+use super::message_price::MessagePrice;
 use super::metrics::{Moved, bound_ns, completion_ns, max_ns, max_over_avg};
 use super::move_price::MovePrice;
 use super::predict::{Chooser, History, Prediction, Smoothing};
@@ -40,7 +46,7 @@ pub use super::report::{ChunkReport, Move, PhaseReport, RankReport, UndecidedWin
 use super::scatter::{imbalance, scatter};
 use super::scatter_trial::ScatterTrial;
 use super::snapshot::{Assignment, ChunkId, ChunkLoad, Edge, LinkCosts, Memory, Snapshot};
-use super::strategy::{EdgeUse, Strategy, Terms};
+use super::strategy::{Background, EdgeUse, Strategy, Terms};
 use crate::rank::Rank;
 
 /// Number of phases that loads are smoothed over.
@@ -197,6 +203,14 @@ pub struct Balancer {
     activity: Activity,
     /// Whether edges are recorded, if the strategy wants them where they matter.
     edge_watch: EdgeWatch,
+    /// The price of messages, where phases are windows.
+    message_price: MessagePrice,
+    /// Duration of the moves before the newest phase, ns.
+    migration_ns: u64,
+    /// The time of messages in the last answer of the strategy, as a part of the bound; 0 before the first.
+    traffic_left: f64,
+    /// The part of a phase that better placements of communicating chunks are expected to save after the last decision.
+    avoidable: f64,
     /// The gain that a plan needs, where phases are windows.
     judgement: Judgement,
     /// Whether chunks may be scattered, where phases are windows.
@@ -230,6 +244,10 @@ impl Balancer {
             forgone_gain_ns: 0,
             activity: Activity::default(),
             edge_watch: EdgeWatch::default(),
+            message_price: MessagePrice::default(),
+            migration_ns: 0,
+            traffic_left: 0.0,
+            avoidable: 0.0,
             judgement: Judgement::default(),
             scatter_trial: ScatterTrial::default(),
             in_windows: false,
@@ -351,6 +369,17 @@ impl Balancer {
     /// Notes that the moves of the last decision have taken this long, ns.
     pub fn moved(&mut self, took_ns: u64) {
         self.move_price.end(took_ns);
+        self.migration_ns = took_ns;
+    }
+
+    /// The last phase that was reported, with the edges and prices of messages that the strategy saw.
+    pub fn measured(&self) -> &Snapshot {
+        &self.measured
+    }
+
+    /// The part of the next phase that another placement could save by its messages, as far as the last decision shows.
+    pub fn avoidable_traffic(&self) -> f64 {
+        self.avoidable
     }
 
     /// The number of the next phase to be reported, counted from 0.
@@ -364,10 +393,21 @@ impl Balancer {
         let least_ns = self.least_ns.filter(|_| must_pay && moves)?;
         let price_ns = least_ns.saturating_sub(self.forgone_gain_ns);
         let horizon = self.longest_horizon();
-        let verdict = worth_asking(expected, model, horizon, &self.least_move_cost(expected), price_ns);
+        let move_cost = self.least_move_cost(expected);
+        let reachable_ns = self.reachable_ns(expected, model);
+        let verdict = worth_asking_above(expected, model, horizon, &move_cost, price_ns, reachable_ns);
         let of_phase = |ns| ns / horizon;
         let Verdict { accepted, gain_ns, cost_ns } = verdict;
         (!accepted).then_some(Verdict { accepted, gain_ns: of_phase(gain_ns), cost_ns: of_phase(cost_ns) })
+    }
+
+    /// The least time that a placement of the strategy is expected to reach, ns.
+    fn reachable_ns(&self, expected: &Snapshot, model: Background) -> u64 {
+        let bound_ns = bound_ns(expected, model);
+        if expected.edges.is_empty() {
+            return bound_ns;
+        }
+        (bound_ns as f64 * (1.0 + self.traffic_left)) as u64
     }
 
     /// Learns from the reports of a phase, and returns the snapshot for the strategy: the expected next phase. Chunks
@@ -477,6 +517,11 @@ impl Balancer {
         let limits = |limit| Memory { limits: vec![limit; self.estimates.len()], ..Memory::default() };
         let memory = self.memory_limit.map(limits);
         self.measured = Snapshot { phase: self.phase, ranks, chunks, edges, links, memory };
+        let migration_ns = std::mem::take(&mut self.migration_ns) as f64;
+        if self.in_windows {
+            let (model, steps) = (self.strategy.terms().background, self.activity.steps());
+            self.message_price.follow(&self.measured, model, steps, self.phase_ns, migration_ns);
+        }
         let unit = self.unit_ticks();
         let loads = self.measured.chunks.iter().map(|chunk| (chunk.id, chunk.ticks as f64 / unit));
         self.history.push(loads, self.activity.steps());
@@ -496,9 +541,10 @@ impl Balancer {
         }
         // At syncs prices are constants, so that the same reports give the same decisions.
         let price = if self.in_windows { self.move_price } else { MovePrice::default() };
-        let (edges, links) = (report.edges.between(chunks), price.links());
         let hosts = self.estimates.iter().map(Estimate::host);
         let is_far = hosts.clone().min() != hosts.max();
+        let (edges, links) = (report.edges.between(chunks), price.links());
+        let links = self.message_price.correct(links, is_far);
         let link = if is_far { links.between_hosts } else { links.within_host };
         let all_ns: f64 = edges.iter().map(|edge| link.ns(edge)).sum();
         let active = self.estimates.iter().filter(|estimate| estimate.active).count();
@@ -514,6 +560,8 @@ impl Balancer {
         if self.scatter_trial.take_failure() {
             return Some(self.gathered(expected));
         }
+        // A scattered placement parts chunks that exchange messages.
+        let scatters = scatters && !self.edge_watch.matters();
         let is_asked = scatters && self.in_windows && !self.is_short() && self.scatter_trial.is_open();
         if !is_asked || windows < SCENARIOS || self.chooser.error() < UNPREDICTED {
             return None;
@@ -668,6 +716,7 @@ impl Balancer {
                 let [last_ns, _] = self.last_ns.unwrap_or([took_ns; 2]);
                 self.last_ns = Some([took_ns, last_ns]);
                 self.forgone_gain_ns = 0;
+                self.traffic_left = traffic_left(expected, &assignment, model);
                 let verdict = match self.in_windows {
                     true => self.judge(expected, &assignment, stays_ns),
                     false => accept(expected, &assignment, model, 1, &MOVE_COST),
@@ -703,6 +752,12 @@ impl Balancer {
         let predicted_ns = completion_ns(expected, &assignment, model);
         if self.in_windows {
             let makespan_ns = predicted_ns.iter().copied().max().unwrap_or(0);
+            self.avoidable = if self.edge_watch.matters() && carried_out {
+                let reachable_ns = self.reachable_ns(expected, model);
+                makespan_ns.saturating_sub(reachable_ns) as f64 / self.phase_ns.max(1.0)
+            } else {
+                0.0
+            };
             let gain = 1.0 - makespan_ns as f64 / stays_ns.max(1) as f64;
             // Scattering saves time only in the long run.
             let is_planned = accepted && took_ns.is_some() && !moves.is_empty();
@@ -735,6 +790,13 @@ impl Balancer {
         self.phase += 1;
         decision
     }
+}
+
+/// The time by which messages delay the latest rank of a placement, as a part of the bound.
+fn traffic_left(snapshot: &Snapshot, assignment: &Assignment, model: Background) -> f64 {
+    let loads_ns = Loads::placed(snapshot, assignment, model).max_ns();
+    let traffic_ns = max_ns(snapshot, assignment, model).saturating_sub(loads_ns);
+    traffic_ns as f64 / bound_ns(snapshot, model).max(1) as f64
 }
 
 /// The placement of a phase as if these moves had not been made.

@@ -24,11 +24,13 @@ pub(super) struct EdgeWatch {
     records: bool,
     /// Number of phases until this changes.
     left: u32,
+    /// True if edges mattered in the last phase.
+    matters: bool,
 }
 
 impl Default for EdgeWatch {
     fn default() -> Self {
-        Self { records: true, left: TRIED }
+        Self { records: true, left: TRIED, matters: false }
     }
 }
 
@@ -37,12 +39,18 @@ impl EdgeWatch {
         self.records
     }
 
+    /// True if edges were recorded in the last phase, and matter.
+    pub(super) fn matters(self) -> bool {
+        self.matters
+    }
+
     /// Notes the part of a phase that all messages would take between ranks. It is 0 if no edges were recorded.
     pub(super) fn follow(&mut self, part: f64) {
         if part >= MATTERS {
-            *self = Self::default();
+            *self = Self { matters: true, ..Self::default() };
             return;
         }
+        self.matters = false;
         self.left -= 1;
         if self.left == 0 {
             self.records = !self.records;
@@ -71,5 +79,9 @@ mod tests {
         assert_eq!(quiet, expected.repeat(2));
         assert_eq!(phases(0.05, 100), [true; 100]);
         assert_eq!(phases(0.0, 19), expected);
+        watch.follow(0.05);
+        assert!(watch.matters());
+        watch.follow(0.01);
+        assert!(!watch.matters());
     }
 }

@@ -76,9 +76,13 @@ impl Search {
         if movable.is_empty() || snapshot.ranks.iter().filter(|rank| rank.available).count() < 2 {
             return starts.first().cloned();
         }
-        let found = (0..).zip(starts).map(|(number, start)| {
-            let placement = Placement::new(snapshot, self.background, start.clone());
-            let scale_ns = least_ns.max(placement.mean_square().sqrt()).max(1.0);
+        let placements: Vec<Placement<'_>> =
+            starts.iter().map(|start| Placement::new(snapshot, self.background, start.clone())).collect();
+        let scale_ns = |placement: &Placement<'_>| least_ns.max(placement.mean_square().sqrt()).max(1.0);
+        // Results of different starts are compared in the same unit.
+        let common_ns = placements.iter().map(scale_ns).fold(f64::INFINITY, f64::min);
+        let found = (0..).zip(starts).zip(placements).map(|((number, start), placement)| {
+            let scale_ns = scale_ns(&placement);
             let moves = self.moves.max(placement.moved().len());
             let rng = Pcg64Mcg::seed_from_u64(self.seed.wrapping_add(number));
             let mut climb = Climb {
@@ -89,10 +93,11 @@ impl Search {
                 spread: SPREAD_LAST,
                 rng,
             };
-            let before = climb.cost();
+            let before = climb.final_cost(common_ns);
+            climb.scale_ns = scale_ns;
             climb.improve();
             climb.take_back(least_ns * (1.0 + SETTLED));
-            let after = climb.cost();
+            let after = climb.final_cost(common_ns);
             if after < before { (after, climb.placement.into_assignment()) } else { (before, start.clone()) }
         });
         found.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, assignment)| assignment)
@@ -145,6 +150,12 @@ impl Climb<'_> {
         self.placement.latest_ns() / self.scale_ns
             + self.spread * self.placement.mean_square() / (self.scale_ns * self.scale_ns)
             + self.search.move_cost * moves
+    }
+
+    /// The cost of the placement at the end of a search, relative to `scale_ns`.
+    fn final_cost(&mut self, scale_ns: f64) -> f64 {
+        (self.scale_ns, self.spread) = (scale_ns, SPREAD_LAST);
+        self.cost()
     }
 
     /// Makes a random change, and notes how to undo it. Returns false, and changes nothing, if a rank would exceed its

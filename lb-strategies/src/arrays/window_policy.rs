@@ -114,6 +114,8 @@ pub struct WindowPolicy {
     patience: u64,
     /// The excess when the last window was opened.
     opened_excess: f64,
+    /// The part of the time that a better placement of communicating chunks would save.
+    avoidable: f64,
     /// When a decision is due whatever it gains, ns.
     due_ns: Option<u64>,
 }
@@ -133,8 +135,15 @@ impl WindowPolicy {
             price_ns: PRICE_NS,
             patience: 1,
             opened_excess: 0.0,
+            avoidable: 0.0,
             due_ns: None,
         }
+    }
+
+    /// From now on, ranks lose at least this part of the time by messages that another placement would avoid. The ranks
+    /// are not busy in this time, so they do not report it.
+    pub fn expects(&mut self, avoidable: f64) {
+        self.avoidable = avoidable.clamp(0.0, 1.0);
     }
 
     /// Opens and decides a window as soon as possible after this time, because the set of active ranks changes.
@@ -156,6 +165,7 @@ impl WindowPolicy {
     /// Decides on the newest reports of ranks. `may_open` is false while a window is open or chunks move.
     pub fn look(&mut self, signal: &Signal, ranks: u32, may_open: bool, now_ns: u64) -> Look {
         let open_ns = now_ns.saturating_sub(self.opened_ns);
+        let excess = signal.excess(ranks).max(self.avoidable);
         let look = match self.fixed_ns {
             _ if !may_open => Look::Wait,
             _ if self.due_ns.is_some_and(|due_ns| now_ns >= due_ns) => Look::Decide,
@@ -164,7 +174,7 @@ impl WindowPolicy {
                 Look::Collect
             }
             Some(_) => Look::Decide,
-            None => self.look_if_it_pays(signal.excess(ranks), open_ns),
+            None => self.look_if_it_pays(excess, open_ns),
         };
         if look != Look::Wait {
             self.opened_ns = now_ns;
@@ -174,7 +184,7 @@ impl WindowPolicy {
             }
             self.measuring = look == Look::Begin;
             self.begun = if self.measuring { self.begun + 1 } else { 0 };
-            self.opened_excess = signal.excess(ranks);
+            self.opened_excess = excess;
         }
         look
     }
@@ -272,6 +282,17 @@ mod tests {
         windows(&mut policy, 0, 10_000, [1.0, 0.8], false);
         let opened = windows(&mut policy, 10_000, 10_000, [1.0, 0.8], false);
         assert!(opened.len() <= 26, "about one a second, and one before each: {opened:?}");
+    }
+
+    #[test]
+    fn messages_that_can_be_avoided_count_as_loss() {
+        let mut policy = WindowPolicy::new(None, true);
+        policy.expects(0.5);
+        let opened = windows(&mut policy, 0, 200, [0.3, 0.3], true);
+        let decided = |ms| (ms, Look::Decide);
+        assert_eq!(opened, [40, 80, 120, 160].map(decided));
+        policy.expects(0.0);
+        assert_eq!(windows(&mut policy, 200, 500, [0.3, 0.3], true), []);
     }
 
     #[test]

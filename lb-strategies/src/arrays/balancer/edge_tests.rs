@@ -1,6 +1,6 @@
 //! How the balancer uses the messages between chunks.
 
-use super::tests::{chunk, phase, rank, two_arrays, window};
+use super::tests::{chunk, irregular_us, phase, rank, two_arrays, window};
 use super::*;
 use crate::arrays::snapshot::ArrayId;
 
@@ -139,4 +139,80 @@ fn equal_reports_with_edges_give_equal_decisions() {
         (0..12).map(decide).collect::<Vec<_>>()
     };
     assert_eq!(decisions(), decisions());
+}
+
+/// Leaves all chunks where they are.
+struct Stays;
+
+impl Strategy for Stays {
+    fn name(&self) -> &'static str {
+        "stays"
+    }
+    fn assign(&self, snapshot: &Snapshot) -> Assignment {
+        Assignment::current(snapshot)
+    }
+    fn terms(&self) -> Terms {
+        Terms { scatters: true, edges: EdgeUse::Always, ..Terms::default() }
+    }
+}
+
+#[test]
+fn more_messages_between_ranks_are_a_reason_to_ask_and_those_that_an_answer_left_are_none() {
+    let mut balancer = Balancer::new(Arc::new(Stays));
+    let mut is_asked = |messages| {
+        let chunks = [0, 1].map(|key| chunk(key, key as u32, 10_000_000, true));
+        let edges = EdgeReports::new(vec![edge(0, 1, messages, 0)], 0);
+        let report = PhaseReport { edges, ..phase(vec![rank(1.0), rank(1.0)], chunks.into()) };
+        balancer.decide_in(&report, 1_000_000).took_ns.is_some()
+    };
+    // A message takes 50 ns of each rank, a decision 1 ms; both ranks have equal loads.
+    let asked = [100_000, 100_000, 100_000, 200_000, 200_000].map(&mut is_asked);
+    assert_eq!(asked, [true, false, false, true, false]);
+}
+
+#[test]
+fn a_plan_that_is_carried_out_in_part_leaves_messages_that_can_be_avoided() {
+    /// All chunks to rank 0, of which only a part moves before the price of a byte is known.
+    struct Gathers;
+    impl Strategy for Gathers {
+        fn name(&self) -> &'static str {
+            "gathers"
+        }
+        fn assign(&self, snapshot: &Snapshot) -> Assignment {
+            Assignment { ranks: vec![Rank(0); snapshot.chunks.len()] }
+        }
+        fn terms(&self) -> Terms {
+            Stays.terms()
+        }
+    }
+    let ranks: Vec<u32> = (0..16).map(|key| key % 2).collect();
+    let avoidable = |messages| {
+        let mut balancer = Balancer::new(Arc::new(Gathers));
+        let edges = (0..15).map(|key| edge(key, key + 1, messages, 0)).collect();
+        let edges = EdgeReports::new(edges, 0);
+        // Chunks of 4 MiB, of which four move at first.
+        balancer.decide(&PhaseReport { edges, ..window(&ranks, |_| 500, 4 << 20) });
+        balancer.avoidable_traffic()
+    };
+    assert!(avoidable(100_000) > 0.1, "{}", avoidable(100_000));
+    assert!(avoidable(1) <= 0.0, "messages do not matter");
+}
+
+#[test]
+fn chunks_whose_messages_matter_are_not_scattered() {
+    let moves = |messages| -> usize {
+        let mut balancer = Balancer::new(Arc::new(Stays));
+        let mut ranks: Vec<u32> = (0..16).map(|key| key / 8).collect();
+        let decide = |number| {
+            let edges = (0..15).map(|key| edge(key, key + 1, messages, 0)).collect();
+            let edges = EdgeReports::new(edges, 0);
+            let report = window(&ranks, |key| irregular_us(number, key), 1_000);
+            let decision = balancer.decide(&PhaseReport { edges, ..report });
+            decision.moves.iter().for_each(|one| ranks[one.chunk.key as usize] = one.to.0);
+            decision.moves.len()
+        };
+        (0..40).map(decide).sum()
+    };
+    assert_eq!(moves(10_000), 0);
+    assert!(moves(1) > 0);
 }

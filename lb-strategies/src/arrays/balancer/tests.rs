@@ -249,7 +249,7 @@ fn moves_in_windows(
 }
 
 /// The cost of a chunk where halves swap too irregularly to be followed, us.
-fn irregular_us(number: u64, key: u64) -> u64 {
+pub(super) fn irregular_us(number: u64, key: u64) -> u64 {
     let swapped = [0, 1, 1, 0, 1, 0, 0, 0, 1, 1, 0, 1, 1, 1, 0, 0][number as usize % 16];
     if key / 8 == swapped { 4_000 } else { 1_000 }
 }

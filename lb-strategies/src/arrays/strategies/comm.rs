@@ -6,15 +6,17 @@
 //! measures the time of a byte.
 //!
 //! The plan of [`refine`](super::refine), which sees loads alone, and the present placement are improved by a local
-//! search. The result with the least cost is taken: its completion time and its moves. Limits of moves and of memory hold for
+//! search. Where messages between ranks take much of the time, so are the regions of [`sfc`](super::sfc), because no
+//! series of single moves leads from scattered chunks to regions. The result with the least cost is taken: its completion time and its moves. Limits of moves and of memory hold for
 //! each.
 
 use super::refine::{Plan, Refine};
+use super::sfc::Sfc;
 use crate::arrays::local_search::Search;
 use crate::arrays::metrics::{Moved, max_ns};
 use crate::arrays::snapshot::{Assignment, Edge, Snapshot};
 use crate::arrays::strategy::{Background, EdgeUse, Strategy, Terms};
-use crate::arrays::traffic::EdgeCosts;
+use crate::arrays::traffic::{EdgeCosts, Traffic};
 use crate::entry::Entry;
 use crate::parameters::Parameter;
 
@@ -71,6 +73,8 @@ const MOVE_COST: f64 = 0.25;
 const MOVE_COST_LIMITED: f64 = 0.025;
 /// The least part of the time of a balanced phase that messages must be able to take for them to matter.
 const TRAFFIC_MIN: f64 = 0.02;
+/// The least part of the time of a balanced phase that messages between ranks take where chunks are placed by regions.
+const PARTED: f64 = 0.1;
 
 /// A local search by loads, messages and memory.
 ///
@@ -123,6 +127,14 @@ impl Comm {
         limited || most_traffic_ns(snapshot) > TRAFFIC_MIN * start.least_ns
     }
 
+    /// True if the search may find a placement that is clearly better than this plan by loads alone.
+    pub(crate) fn may_gain(&self, snapshot: &Snapshot, by_loads: &Plan, start: &Plan) -> bool {
+        let limited = snapshot.memory.as_ref().is_some_and(|memory| !memory.limits.is_empty());
+        let by_loads_ns = max_ns(snapshot, &by_loads.assignment, self.background);
+        let traffic_ns = by_loads_ns.saturating_sub(by_loads.max_ns());
+        limited || traffic_ns as f64 > TRAFFIC_MIN * start.least_ns
+    }
+
     /// Improves `start`, the present placement with unavailable ranks emptied, and the plan that `refine` makes of it.
     pub(crate) fn improve(&self, refine: &Refine, snapshot: &Snapshot, start: &Plan) -> Assignment {
         let stay = start.assignment.clone().within_memory(snapshot);
@@ -135,6 +147,10 @@ impl Comm {
         let mut starts = if is_allowed { vec![stay.clone(), by_loads] } else { vec![stay.clone(); 2] };
         if snapshot.chunks.len() <= CHUNKS_MANY {
             starts.extend_from_within(..);
+        }
+        if self.moves.is_none() && is_parted(snapshot, start.least_ns) {
+            let (regions, _) = Sfc { background: self.background, ..Sfc::default() }.cut(snapshot);
+            starts.push(regions.within_memory(snapshot));
         }
         let chunks = snapshot.chunks.len() as u64;
         let steps =
@@ -169,6 +185,13 @@ impl Strategy for Comm {
     fn terms(&self) -> Terms {
         Terms { background: self.background, scatters: true, edges: EdgeUse::Always, ..Terms::default() }
     }
+}
+
+/// True if messages between ranks take so large a part of the time that chunks are perhaps not in regions.
+fn is_parted(snapshot: &Snapshot, least_ns: f64) -> bool {
+    let now = Traffic::of(snapshot, &Assignment::current(snapshot));
+    let latest = now.and_then(|traffic| (0..snapshot.ranks.len()).map(|rank| traffic.ns(rank)).max());
+    latest.unwrap_or(0) as f64 > PARTED * least_ns
 }
 
 /// Mean traffic of a rank if every message crossed ranks, ns.

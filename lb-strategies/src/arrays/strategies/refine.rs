@@ -216,10 +216,15 @@ impl Strategy for Refine {
     fn assign(&self, snapshot: &Snapshot) -> Assignment {
         let search = Comm { background: self.background, ..Comm::default() };
         let start = self.start(snapshot);
-        if self.misfit == Misfit::Replan && search.is_needed(snapshot, &start) {
+        let searches = self.misfit == Misfit::Replan && search.is_needed(snapshot, &start);
+        if searches && !self.is_due(&start) {
             return search.improve(self, snapshot, &start);
         }
-        let plan = if self.is_due(&start) { self.refine(snapshot, &start) } else { start };
+        let plan = if self.is_due(&start) { self.refine(snapshot, &start) } else { start.clone() };
+        // The search takes much longer than Algorithm 1, so it must be able to gain something.
+        if searches && search.may_gain(snapshot, &plan, &start) {
+            return search.improve(self, snapshot, &start);
+        }
         plan.assignment.within_memory_or_stay(snapshot, self.background)
     }
 

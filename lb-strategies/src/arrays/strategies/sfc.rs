@@ -103,6 +103,22 @@ impl Strategy for Sfc {
         if !must_move && now.max_ns() as f64 <= now.fair_ns() * (1.0 + self.tolerance) {
             return assignment;
         }
+        let loads;
+        (assignment, loads) = self.cut(snapshot);
+        assignment
+            .unless_worse(snapshot, &loads, self.background)
+            .within_memory_or_stay(snapshot, self.background)
+    }
+
+    fn terms(&self) -> Terms {
+        Terms { background: self.background, ..Terms::default() }
+    }
+}
+
+impl Sfc {
+    /// Cuts the curve, even if ranks are balanced. Returns the loads as well.
+    pub(crate) fn cut(&self, snapshot: &Snapshot) -> (Assignment, Loads) {
+        let mut assignment = Assignment::current(snapshot);
         let mut loads = Loads::pinned(snapshot, self.background);
         let limit_ns = fair_ns(snapshot, &loads);
         let mut ranks = loads.available.clone().into_iter().peekable();
@@ -123,19 +139,11 @@ impl Strategy for Sfc {
             loads.ticks[rank.index()] += ticks;
             assignment.ranks[position] = rank;
         }
-        assignment
-            .unless_worse(snapshot, &loads, self.background)
-            .within_memory_or_stay(snapshot, self.background)
+        (assignment, loads)
     }
 
-    fn terms(&self) -> Terms {
-        Terms { background: self.background, ..Terms::default() }
-    }
-}
-
-impl Sfc {
-    /// Positions of the chunks that may move, in the order of the curve. Chunks of several arrays with
-    /// the same index are neighbours.
+    /// Positions of the chunks that may move, in the order of the curve. Chunks of several arrays with the same index are
+    /// neighbours.
     fn order(&self, snapshot: &Snapshot) -> Vec<usize> {
         let dimensions = self.dimensions.unwrap_or_else(|| guessed_dimensions(&snapshot.chunks));
         let movable = snapshot.chunks.iter().enumerate().filter(|(_, chunk)| chunk.migratable);

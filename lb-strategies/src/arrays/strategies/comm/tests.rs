@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use super::{Comm, Moved, Snapshot, max_ns};
+use super::{Comm, Moved, Refine, Snapshot, max_ns};
 use crate::arrays::metrics::{Crossing, memory_bytes};
 use crate::arrays::snapshot::{ArrayId, Block, ChunkId, ChunkLoad, LinkCost, LinkCosts, Memory, RankLoad};
 use crate::arrays::snapshot::{Assignment, Edge};
@@ -164,4 +164,58 @@ fn chunks_that_exchange_much_stay_on_a_host() {
     assert_eq!(Crossing::of(&snapshot, &plan).bytes_between_hosts, 0);
     let refined = crate::ARRAYS.parse("refine").expect("listed").assign(&snapshot);
     assert_eq!(Crossing::of(&snapshot, &refined).bytes_between_hosts, 0, "by default too, where it matters");
+}
+
+/// A grid of `side` by `side` equal chunks, scattered over two hosts. Each chunk sends each neighbour 10 messages.
+fn scattered_grid(side: u64) -> Snapshot {
+    let mut snapshot = Workload::Equal.snapshot((side * side) as usize, 2, 1);
+    snapshot.ranks[1].host = 1;
+    let key = |row: u64, column: u64| row << 32 | column;
+    for (position, chunk) in (0..).zip(&mut snapshot.chunks) {
+        let (row, column) = (position / side, position % side);
+        (chunk.id.key, chunk.ticks) = (key(row, column), 10_000);
+        chunk.rank = Rank((((row * 7919 + column) * 2_654_435_761) >> 7 & 1) as u32);
+        let neighbours = [(column + 1 < side, position + 1), (row + 1 < side, position + side)];
+        for (_, other) in neighbours.into_iter().filter(|(exists, _)| *exists) {
+            let [one, other] = [position, other].map(|position| position as usize);
+            let edge = |from, to| Edge { from, to, messages: 10, bytes: 2_560 };
+            snapshot.edges.extend([edge(one, other), edge(other, one)]);
+        }
+    }
+    let link = |ns_per_message| LinkCost { ns_per_message, ns_per_byte: 0.25 };
+    snapshot.links = LinkCosts { within_host: link(50.0), between_hosts: link(1_000.0) };
+    snapshot
+}
+
+#[test]
+fn scattered_chunks_come_together_in_regions_at_once() {
+    let snapshot = scattered_grid(32);
+    let crossing = |placement: &Assignment| Crossing::of(&snapshot, placement).messages;
+    let before = crossing(&Assignment::current(&snapshot));
+    let after = crossing(&Comm::default().assign(&snapshot));
+    assert!(before > 15_000 && after < 2_000, "{before} {after}");
+}
+
+#[test]
+fn refine_searches_only_where_messages_between_ranks_take_time() {
+    // Rank 0 has all load of a line of chunks, so any plan by loads parts few neighbours.
+    let mut snapshot = Workload::Equal.snapshot(64, 2, 1);
+    snapshot.chunks.iter_mut().take(48).for_each(|chunk| chunk.rank = Rank(0));
+    let sent =
+        |messages| (0..63).map(|from| Edge { from, to: from + 1, messages, bytes: 0 }).collect::<Vec<_>>();
+    let link = LinkCost { ns_per_message: 1_000.0, ns_per_byte: 0.0 };
+    snapshot.links = LinkCosts { within_host: link, between_hosts: link };
+    let refine = Refine::default();
+    let by_loads = refine.assign(&snapshot);
+    let comm = Comm::default();
+    let may_gain = |snapshot: &Snapshot| {
+        let start = refine.start(snapshot);
+        assert!(comm.is_needed(snapshot, &start));
+        comm.may_gain(snapshot, &refine.refine(snapshot, &start), &start)
+    };
+    snapshot.edges = sent(100);
+    assert!(!may_gain(&snapshot), "0.1 ms of 32");
+    assert_eq!(refine.assign(&snapshot), by_loads);
+    snapshot.edges = sent(2_000);
+    assert!(may_gain(&snapshot), "2 ms of 32");
 }

@@ -12,7 +12,7 @@ use lb_strategies::balancer::{
 };
 use lb_strategies::grouped::Offer;
 use lb_strategies::window_policy::{Look, Signal, WindowPolicy};
-use lb_strategies::{ChunkLoad, Prediction, Strategy};
+use lb_strategies::{ChunkLoad, LinkCosts, Prediction, Strategy};
 use litemap::LiteMap;
 
 use super::group::{GroupedCoordinator, GroupedStep};
@@ -601,8 +601,14 @@ impl Coordinator {
             before = format_args!("{:.3}", report.imbalance_before),
             predicted = format_args!("{:.3}", report.imbalance_predicted),
             decide_us = decide_ns / 1_000,
+            edges = balancer.measured().edges.len(),
             "balanced"
         );
+        if !balancer.measured().edges.is_empty() {
+            let LinkCosts { within_host, between_hosts } = balancer.measured().links;
+            let prices = [within_host, between_hosts].map(|link| (link.ns_per_message, link.ns_per_byte));
+            tracing::debug!(?prices, "ns per message and per byte, within a host and between hosts");
+        }
         let refused = proposed.saturating_sub(report.moved);
         let (gain_us, needed_us) = (report.gain_ns / 1_000, report.needed_ns / 1_000);
         if took_ns.is_none() && report.moved > 0 {
@@ -663,7 +669,11 @@ impl Coordinator {
     /// A decision and its moves are over. The policy opens the next window if it may gain as much time as these took.
     fn note_price(&mut self, report: &SyncReport, move_ns: u64) {
         let took_ns = report.decide_ns.saturating_add(move_ns);
-        self.windows.iter_mut().for_each(|policy| policy.decided(report.moved > 0, took_ns));
+        let avoidable = self.balancer.as_ref().map_or(0.0, Balancer::avoidable_traffic);
+        if let Some(policy) = &mut self.windows {
+            policy.decided(report.moved > 0, took_ns);
+            policy.expects(avoidable);
+        }
     }
 
     pub(crate) fn log(&mut self) -> &mut SyncLog {
