@@ -124,7 +124,7 @@ pub enum EdgeUse {
     /// The strategy places chunks by their loads alone.
     #[default]
     Never,
-    /// In phases in which messages between ranks take a part of the time that matters.
+    /// On several hosts, in phases in which messages between ranks take a part of the time that matters.
     WhereTheyMatter,
     /// In every phase.
     Always,

@@ -29,6 +29,7 @@ use crate::config::{Config, wrong};
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, ROOT, Rank, SyncId, WorkerId};
 use crate::measure::counters::{BackgroundSource, RankCounters};
+use crate::measure::edges::EdgeRecording;
 use crate::notice::Listener;
 use crate::panics;
 use crate::run::outcome::Outcome;
@@ -101,11 +102,12 @@ pub(crate) fn build_rank(
     }
     let signal_ns = windows.as_ref().map_or(u64::MAX, WindowPolicy::signal_ns);
     let records_edges = arrays.iter().any(|array| array.syncs())
-        && may_record(config.lb_edges, strategy.terms().edges, ranks);
+        && may_record(config.lb_edges, strategy.terms().edges, &parts.places);
+    let recording = if records_edges { config.lb_edges } else { EdgeRecording::Off };
     let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy.clone(), reports, flow)
         .predicting(config.prediction)
         .within_memory(config.lb_memory)
-        .recording_edges(config.lb_edges, records_edges);
+        .recording_edges(recording, records_edges);
     let core = match &windows {
         Some(policy) => core.by_windows(policy).by_groups(&strategy, &parts.places, config.prediction),
         None => core,

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossbeam_utils::CachePadded;
 use lb_strategies::EdgeUse;
 use lb_strategies::balancer::EdgeReports;
+use lb_strategies::balancer::RankPlace;
 
 use crate::arrays::core::routing::envelope::{Delivery, NODE_BYTES};
 use crate::ids::{ChunkId, WorkerId};
@@ -73,11 +74,17 @@ impl EdgeRecorders {
     }
 }
 
-/// True if a run of this many ranks records messages in its first phase, and perhaps in later ones. One rank has no
-/// other to place chunks on.
-pub(super) fn may_record(recording: EdgeRecording, asked: EdgeUse, ranks: u32) -> bool {
+/// True if a run on these ranks records messages in its first phase, and perhaps in later ones. One rank has no other to
+/// place chunks on. Between ranks of one host messages are so cheap that recording them and searching cost more than
+/// better placements save.
+pub(super) fn may_record(recording: EdgeRecording, asked: EdgeUse, places: &[RankPlace]) -> bool {
+    let many_hosts = places.iter().any(|place| place.host != places[0].host);
     match recording {
-        EdgeRecording::Auto => asked != EdgeUse::Never && ranks > 1,
+        EdgeRecording::Auto => match asked {
+            EdgeUse::Never => false,
+            EdgeUse::WhereTheyMatter => many_hosts,
+            EdgeUse::Always => places.len() > 1,
+        },
         EdgeRecording::On => true,
         EdgeRecording::Off => false,
     }
