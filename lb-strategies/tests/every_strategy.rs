@@ -119,9 +119,9 @@ prop_compose! {
         phase: u64,
         ranks in prop::collection::vec(rank_load(), 0..12),
         chunks in prop::collection::vec(chunk_load(), 0..120),
-        edges in prop_oneof![9 => Just(Vec::new()), 1 => prop::collection::vec(edge(), 0..60)],
+        edges in prop_oneof![24 => Just(Vec::new()), 1 => prop::collection::vec(edge(), 0..60)],
         links in links(),
-        memory in prop::option::weighted(0.1, memory()),
+        memory in prop::option::weighted(0.04, memory()),
     ) -> Snapshot { Snapshot { phase, ranks, chunks, edges, links, memory } }
 }
 
