@@ -272,16 +272,14 @@ impl GroupBalancer {
         self.offered = balancer.placed().iter().filter(|_| is_free).filter(goes).map(offer).collect();
         self.balancer = Some(balancer);
         let mut wanted = std::mem::take(&mut self.wanted);
-        let wanted_from = |rank: usize| {
-            let from = global(Rank(rank as u32));
-            wanted.iter().filter(|one| one.from == from).count() as u32
-        };
+        let mut chunks = decision.chunks_per_rank.clone();
+        wanted.iter().for_each(|one| chunks[(one.from.0 - first) as usize] += 1);
         let sum = |rank: usize| RankSum {
             capacity: decision.capacity[rank],
             share: decision.share[rank],
             before_ns: decision.before_ns[rank],
             predicted_ns: self.times_ns[rank],
-            chunks: decision.chunks_per_rank[rank] + wanted_from(rank),
+            chunks: chunks[rank],
         };
         let ranks = (0..decision.capacity.len()).map(sum).collect();
         moves.append(&mut wanted);

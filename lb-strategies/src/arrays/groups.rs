@@ -1,7 +1,7 @@
 //! Groups of ranks, for balancing on two levels, and the exchange of chunks between groups.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use crate::arrays::finish_first::{FinishFirst, by_falling_load};
 use crate::arrays::loads::Loads;
@@ -45,7 +45,7 @@ impl Hierarchy {
             let blocks = hosts.chunks(of_host);
             let is_whole =
                 |block: &[u32]| block.len() == of_host && block.iter().all(|host| *host == block[0]);
-            let different: BTreeMap<u32, ()> = hosts.iter().map(|&host| (host, ())).collect();
+            let different: BTreeSet<u32> = hosts.iter().copied().collect();
             let count = blocks.len();
             blocks.clone().all(is_whole) && different.len() == count
         };

@@ -101,9 +101,7 @@ impl MessagePrice {
 
 /// Traffic of the rank with most of it, ns.
 fn traffic_ns(snapshot: &Snapshot, placement: &Assignment) -> f64 {
-    let traffic = Traffic::of(snapshot, placement);
-    let most = traffic.and_then(|traffic| (0..snapshot.ranks.len()).map(|rank| traffic.ns(rank)).max());
-    most.unwrap_or(0) as f64
+    Traffic::of(snapshot, placement).map_or(0.0, |traffic| traffic.most_ns() as f64)
 }
 
 #[cfg(test)]

@@ -77,6 +77,11 @@ impl Traffic {
         Some(traffic)
     }
 
+    /// Traffic of the rank with most of it, ns.
+    pub(crate) fn most_ns(&self) -> u64 {
+        (0..self.sent.len()).map(|rank| self.ns(rank)).max().unwrap_or(0)
+    }
+
     /// Traffic of a rank, ns.
     pub(crate) fn ns(&self, rank: usize) -> u64 {
         self.sent[rank].max(self.received[rank])

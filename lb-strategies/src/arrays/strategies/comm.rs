@@ -123,26 +123,31 @@ impl Comm {
     /// True if loads alone do not tell which placement is best: messages between ranks may take a part of the time that
     /// matters, or ranks have limits of memory.
     pub(crate) fn is_needed(&self, snapshot: &Snapshot, start: &Plan) -> bool {
-        let limited = snapshot.memory.as_ref().is_some_and(|memory| !memory.limits.is_empty());
-        limited || most_traffic_ns(snapshot) > TRAFFIC_MIN * start.least_ns
+        is_limited(snapshot) || most_traffic_ns(snapshot) > TRAFFIC_MIN * start.least_ns
     }
 
     /// True if the search may find a placement that is clearly better than this plan by loads alone.
     pub(crate) fn may_gain(&self, snapshot: &Snapshot, by_loads: &Plan, start: &Plan) -> bool {
-        let limited = snapshot.memory.as_ref().is_some_and(|memory| !memory.limits.is_empty());
         let by_loads_ns = max_ns(snapshot, &by_loads.assignment, self.background);
         let traffic_ns = by_loads_ns.saturating_sub(by_loads.max_ns());
-        limited || traffic_ns as f64 > TRAFFIC_MIN * start.least_ns
+        is_limited(snapshot) || traffic_ns as f64 > TRAFFIC_MIN * start.least_ns
     }
 
-    /// Improves `start`, the present placement with unavailable ranks emptied, and the plan that `refine` makes of it.
-    pub(crate) fn improve(&self, refine: &Refine, snapshot: &Snapshot, start: &Plan) -> Assignment {
+    /// Improves `start`, the present placement with unavailable ranks emptied, and the plan by loads alone. Nothing moves
+    /// while no rank exceeds the least possible time by `tolerance`.
+    pub(crate) fn improve(
+        &self,
+        snapshot: &Snapshot,
+        start: &Plan,
+        tolerance: f64,
+        by_loads: impl FnOnce() -> Plan,
+    ) -> Assignment {
         let stay = start.assignment.clone().within_memory(snapshot);
         let now_ns = max_ns(snapshot, &stay, self.background);
-        if now_ns <= start.limit_ns(refine.tolerance) {
+        if now_ns <= start.limit_ns(tolerance) {
             return stay;
         }
-        let by_loads = refine.refine(snapshot, start).assignment.within_memory(snapshot);
+        let by_loads = by_loads().assignment.within_memory(snapshot);
         let is_allowed = self.moves.is_none_or(|moves| Moved::of(snapshot, &by_loads).chunks <= moves);
         let mut starts = if is_allowed { vec![stay.clone(), by_loads] } else { vec![stay.clone(); 2] };
         if snapshot.chunks.len() <= CHUNKS_MANY {
@@ -179,7 +184,8 @@ impl Strategy for Comm {
 
     fn assign(&self, snapshot: &Snapshot) -> Assignment {
         let refine = Refine { tolerance: self.tolerance, background: self.background, ..Refine::default() };
-        self.improve(&refine, snapshot, &refine.start(snapshot))
+        let start = refine.start(snapshot);
+        self.improve(snapshot, &start, self.tolerance, || refine.refine(snapshot, &start))
     }
 
     fn terms(&self) -> Terms {
@@ -187,11 +193,15 @@ impl Strategy for Comm {
     }
 }
 
+/// True if ranks have limits of memory.
+fn is_limited(snapshot: &Snapshot) -> bool {
+    snapshot.memory.as_ref().is_some_and(|memory| !memory.limits.is_empty())
+}
+
 /// True if messages between ranks take so large a part of the time that chunks are perhaps not in regions.
 fn is_parted(snapshot: &Snapshot, least_ns: f64) -> bool {
     let now = Traffic::of(snapshot, &Assignment::current(snapshot));
-    let latest = now.and_then(|traffic| (0..snapshot.ranks.len()).map(|rank| traffic.ns(rank)).max());
-    latest.unwrap_or(0) as f64 > PARTED * least_ns
+    now.is_some_and(|traffic| traffic.most_ns() as f64 > PARTED * least_ns)
 }
 
 /// Mean traffic of a rank if every message crossed ranks, ns.

@@ -218,12 +218,13 @@ impl Strategy for Refine {
         let start = self.start(snapshot);
         let searches = self.misfit == Misfit::Replan && search.is_needed(snapshot, &start);
         if searches && !self.is_due(&start) {
-            return search.improve(self, snapshot, &start);
+            let by_loads = || self.refine(snapshot, &start);
+            return search.improve(snapshot, &start, self.tolerance, by_loads);
         }
         let plan = if self.is_due(&start) { self.refine(snapshot, &start) } else { start.clone() };
         // The search takes much longer than Algorithm 1, so it must be able to gain something.
         if searches && search.may_gain(snapshot, &plan, &start) {
-            return search.improve(self, snapshot, &start);
+            return search.improve(snapshot, &start, self.tolerance, || plan);
         }
         plan.assignment.within_memory_or_stay(snapshot, self.background)
     }
