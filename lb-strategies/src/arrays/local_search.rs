@@ -15,6 +15,7 @@
 //! Only basic arithmetic and comparisons decide, so every machine decides alike. A change takes O(messages of the chunk +
 //! log ranks).
 
+mod boundary;
 mod latest_rank;
 mod placement;
 mod random;
@@ -22,6 +23,7 @@ mod random;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
+pub(crate) use boundary::balance_at_boundaries;
 use placement::Placement;
 use random::below;
 

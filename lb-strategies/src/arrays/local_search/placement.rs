@@ -132,6 +132,53 @@ impl<'a> Placement<'a> {
         Rank(self.times.latest() as u32)
     }
 
+    /// Completion time of a rank, ns.
+    pub(super) fn time_ns(&self, rank: Rank) -> f64 {
+        self.times.time(rank.index())
+    }
+
+    /// Time of a chunk on a rank without its messages, ns.
+    pub(super) fn load_ns(&self, chunk: usize, rank: Rank) -> f64 {
+        let ticks = self.loads.clamp_load(self.snapshot.chunks[chunk].ticks);
+        ticks as f64 / self.loads.capacity[rank.index()]
+    }
+
+    /// Chunks with which this chunk exchanges messages; those of several streams several times.
+    pub(super) fn partners(&self, chunk: usize) -> Vec<u32> {
+        self.streams(chunk).iter().map(|stream| stream.other).collect()
+    }
+
+    /// Time of the messages of a chunk on rank `at` with the chunks of each other rank that it exchanges any with, ns.
+    pub(super) fn exchanged_ns(&self, chunk: usize, at: Rank) -> Vec<(Rank, u64)> {
+        let mut sums: Vec<(Rank, u64)> = Vec::new();
+        for stream in self.streams(chunk) {
+            let rank = self.assignment.ranks[stream.other as usize];
+            let ns = stream.ns[self.way(at, rank)];
+            match sums.iter_mut().find(|(known, _)| *known == rank) {
+                Some((_, sum)) => *sum += ns,
+                None if rank != at => sums.push((rank, ns)),
+                None => {}
+            }
+        }
+        sums
+    }
+
+    /// Time that the messages of a chunk with others of its rank `from` would take if it were on rank `to`, ns.
+    pub(super) fn kept_ns(&self, chunk: usize, from: Rank, to: Rank) -> u64 {
+        let streams = self.streams(chunk).iter();
+        let kept = streams.filter(|stream| self.assignment.ranks[stream.other as usize] == from);
+        kept.map(|stream| stream.ns[self.way(from, to)]).sum()
+    }
+
+    fn streams(&self, chunk: usize) -> &[Stream] {
+        self.traffic.as_ref().map_or(&[], |(streams, _)| streams.of(chunk))
+    }
+
+    /// The link between two ranks: 0 within a host, 1 between hosts.
+    fn way(&self, one: Rank, other: Rank) -> usize {
+        usize::from(self.hosts[one.index()] != self.hosts[other.index()])
+    }
+
     /// The mean of the squares of completion times.
     pub(super) fn mean_square(&self) -> f64 {
         self.squares / self.hosts.len() as f64
@@ -180,8 +227,7 @@ impl<'a> Placement<'a> {
 
     /// A chunk with which this chunk exchanges messages, drawn at random.
     pub(super) fn partner(&self, chunk: usize, rng: &mut Pcg64Mcg) -> Option<usize> {
-        let (streams, _) = self.traffic.as_ref()?;
-        let streams = streams.of(chunk);
+        let streams = self.streams(chunk);
         (!streams.is_empty()).then(|| streams[below(rng, streams.len())].other as usize)
     }
 

@@ -5,14 +5,19 @@
 //! memory-aware model for load balancing tasks", 2024 (arXiv 2404.16793), with time in place of weights: the run
 //! measures the time of a byte.
 //!
-//! The plan of [`refine`](super::refine), which sees loads alone, and the present placement are improved by a local
-//! search. Where messages between ranks take much of the time, so are the regions of [`sfc`](super::sfc), because no
-//! series of single moves leads from scattered chunks to regions. The result with the least cost is taken: its completion time and its moves. Limits of moves and of memory hold for
-//! each.
+//! There are several plans to start from, and a local search improves each. The result with the least cost is taken: its
+//! completion time and its moves. Limits of moves and of memory hold for each.
+//!
+//! | start | good for |
+//! |---|---|
+//! | the present placement | a few moves |
+//! | the plan of [`refine`](super::refine), which sees loads alone | cheap messages |
+//! | the present placement, balanced at the boundaries between ranks | chunks that are in regions already |
+//! | the regions of [`sfc`](super::sfc) | scattered chunks: no series of single moves leads from them to regions |
 
 use super::refine::{Plan, Refine};
 use super::sfc::Sfc;
-use crate::arrays::local_search::Search;
+use crate::arrays::local_search::{Search, balance_at_boundaries};
 use crate::arrays::metrics::{Moved, max_ns};
 use crate::arrays::snapshot::{Assignment, Edge, Snapshot};
 use crate::arrays::strategy::{Background, EdgeUse, Strategy, Terms};
@@ -43,7 +48,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
         Parameter {
             name: "steps",
             default: "auto",
-            meaning: "number of changes that the search tries; auto: 800 per chunk, from 20000 to 200000, of very many chunks 2 per chunk",
+            meaning: "number of changes that the search tries; auto: 800 per chunk, from 20000 to 200000, of very many chunks 2 per chunk; without `moves` at most those that take a tenth of what a phase could still gain",
         },
         Parameter { name: "seed", default: "1", meaning: "seed of the search" },
         Background::PARAMETER,
@@ -65,16 +70,15 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
 const STEPS_PER_CHUNK: u64 = 800;
 const STEPS_MIN: u64 = 20_000;
 const STEPS_MAX: u64 = 200_000;
-/// Of more chunks than this, each start is improved once only.
-const CHUNKS_MANY: usize = 20_000;
+/// The part of the gain that is possible in a phase which the search may take, and the usual time of a change, ns.
+const GAIN_PART: f64 = 0.1;
+const STEP_NS: f64 = 150.0;
 
 /// Cost of moving all chunks, as a part of the time of a balanced phase; the second where moves are limited.
 const MOVE_COST: f64 = 0.25;
 const MOVE_COST_LIMITED: f64 = 0.025;
 /// The least part of the time of a balanced phase that messages must be able to take for them to matter.
 const TRAFFIC_MIN: f64 = 0.02;
-/// The least part of the time of a balanced phase that messages between ranks take where chunks are placed by regions.
-const PARTED: f64 = 0.1;
 
 /// A local search by loads, messages and memory.
 ///
@@ -98,7 +102,7 @@ pub struct Comm {
     /// Cost of moving all chunks, as a part of the time of a balanced phase; none for a small one, and a smaller
     /// one if moves are limited.
     pub move_cost: Option<f64>,
-    /// Number of changes that the search tries; none for a number that grows with the chunks.
+    /// Number of changes that the search tries; none for the default of the parameter.
     pub steps: Option<u64>,
     /// Seed of the search.
     pub seed: u64,
@@ -148,18 +152,16 @@ impl Comm {
             return stay;
         }
         let by_loads = by_loads().assignment.within_memory(snapshot);
-        let is_allowed = self.moves.is_none_or(|moves| Moved::of(snapshot, &by_loads).chunks <= moves);
-        let mut starts = if is_allowed { vec![stay.clone(), by_loads] } else { vec![stay.clone(); 2] };
-        if snapshot.chunks.len() <= CHUNKS_MANY {
-            starts.extend_from_within(..);
-        }
-        if self.moves.is_none() && is_parted(snapshot, start.least_ns) {
+        let mut starts = vec![by_loads];
+        if !snapshot.edges.is_empty() {
             let (regions, _) = Sfc { background: self.background, ..Sfc::default() }.cut(snapshot);
+            let stay = stay.clone();
+            starts.push(balance_at_boundaries(snapshot, self.background, stay, start.least_ns));
             starts.push(regions.within_memory(snapshot));
         }
-        let chunks = snapshot.chunks.len() as u64;
-        let steps =
-            self.steps.unwrap_or((STEPS_PER_CHUNK * chunks).clamp(STEPS_MIN, STEPS_MAX).max(2 * chunks));
+        starts.retain(|plan| self.moves.is_none_or(|moves| Moved::of(snapshot, plan).chunks <= moves));
+        starts.push(stay.clone());
+        let steps = self.steps.unwrap_or_else(|| self.default_steps(snapshot, &starts, start.least_ns));
         let search = Search {
             steps: steps / starts.len() as u64,
             moves: self.moves.unwrap_or(usize::MAX),
@@ -174,6 +176,21 @@ impl Comm {
         let found = search.best(snapshot, &starts, start.least_ns);
         let is_earlier = |plan: &Assignment| max_ns(snapshot, plan, self.background) < now_ns;
         found.filter(is_earlier).unwrap_or(stay)
+    }
+}
+
+impl Comm {
+    /// The number of changes to try: more for more chunks, but unless moves are limited only as many as may pay in one
+    /// phase.
+    fn default_steps(&self, snapshot: &Snapshot, starts: &[Assignment], least_ns: f64) -> u64 {
+        let chunks = snapshot.chunks.len() as u64;
+        let most = (STEPS_PER_CHUNK * chunks).clamp(STEPS_MIN, STEPS_MAX).max(2 * chunks);
+        if self.moves.is_some() {
+            return most;
+        }
+        let times = starts.iter().map(|plan| max_ns(snapshot, plan, self.background));
+        let gain_ns = times.min().map_or(0.0, |best_ns| best_ns as f64 - least_ns);
+        most.min((gain_ns * GAIN_PART / STEP_NS) as u64)
     }
 }
 
@@ -196,12 +213,6 @@ impl Strategy for Comm {
 /// True if ranks have limits of memory.
 fn is_limited(snapshot: &Snapshot) -> bool {
     snapshot.memory.as_ref().is_some_and(|memory| !memory.limits.is_empty())
-}
-
-/// True if messages between ranks take so large a part of the time that chunks are perhaps not in regions.
-fn is_parted(snapshot: &Snapshot, least_ns: f64) -> bool {
-    let now = Traffic::of(snapshot, &Assignment::current(snapshot));
-    now.is_some_and(|traffic| traffic.most_ns() as f64 > PARTED * least_ns)
 }
 
 /// Mean traffic of a rank if every message crossed ranks, ns.

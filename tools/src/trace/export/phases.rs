@@ -36,6 +36,26 @@ pub(super) struct Phase {
 }
 
 impl Phase {
+    /// The phase with one load for each chunk. A balancing window without a decision has the number of the next
+    /// decision, so a phase may consist of several windows. Their loads are added.
+    fn joined(mut self) -> Phase {
+        self.loads.sort_by_key(|load| load.chunk);
+        self.loads.dedup_by(|later, sum| {
+            let same = later.chunk == sum.chunk;
+            if same {
+                (sum.load_ns, sum.bytes) = (sum.load_ns.saturating_add(later.load_ns), later.bytes);
+            }
+            same
+        });
+        self
+    }
+
+    /// Adds messages from one chunk to another.
+    fn add_edge(&mut self, ends: (ChunkId, ChunkId), (messages, bytes): (u64, u64)) {
+        let sum = self.edges.entry(ends).or_default();
+        *sum = (sum.0.saturating_add(messages), sum.1.saturating_add(bytes));
+    }
+
     /// Takes the reported messages of the rank's chunks if the trace has none. The report of a sync is `None` unless the
     /// run recorded it.
     fn complete(mut self, trace: &Trace) -> Phase {
@@ -50,8 +70,7 @@ impl Phase {
             for (list, &chunk) in all.flat_map(|list| chunks.iter().map(move |chunk| (list, chunk))) {
                 let first = list.partition_point(|edge| edge.from < chunk);
                 for edge in list[first..].iter().take_while(|edge| edge.from == chunk) {
-                    let sum = self.edges.entry((edge.from, edge.to)).or_default();
-                    *sum = (sum.0.saturating_add(edge.messages), sum.1.saturating_add(edge.bytes));
+                    self.add_edge((edge.from, edge.to), (edge.messages, edge.bytes));
                 }
             }
         }
@@ -110,7 +129,7 @@ pub(super) fn for_each(
     window: Window,
     mut visit: impl FnMut(Phase) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut visit = |phase: Phase| visit(phase.complete(trace));
+    let mut visit = |phase: Phase| visit(phase.joined().complete(trace));
     let row = |worker| Row { number: worker, rank: rank.rank, worker };
     let rows: Vec<Row> = (0..rank.workers).map(row).collect();
     let mut open: Option<Phase> = None;
@@ -124,13 +143,15 @@ pub(super) fn for_each(
                     *edge = (edge.0 + 1, edge.1.saturating_add(bytes));
                 }
                 What::Load { chunk, sync, load_ns, bytes } => {
-                    let phase = match open.take() {
+                    let mut phase = match open.take() {
                         Some(phase) if phase.id == sync => phase,
                         before => {
                             before.map_or(Ok(()), &mut visit)?;
-                            Phase { id: sync, loads: Vec::new(), edges: std::mem::take(&mut edges) }
+                            Phase { id: sync, ..Phase::default() }
                         }
                     };
+                    let sent = std::mem::take(&mut edges);
+                    sent.into_iter().for_each(|(ends, amount)| phase.add_edge(ends, amount));
                     open.insert(phase).loads.push(Load { chunk, load_ns, bytes });
                 }
                 _ => {}

@@ -79,7 +79,9 @@ fn workers(trace: &Trace, rank: usize) -> u64 {
 
 /// The load of the rank as the strategy got it, if the report is recorded; otherwise as the rank measured itself.
 fn rank_load(trace: &Trace, rank: usize, id: u64) -> RankLoad {
-    let sample = |rank: usize| trace.ranks.get(rank)?.samples.iter().find(|sample| sample.sync == Some(id));
+    let samples = |rank: usize| trace.ranks[rank].samples.iter().filter(|sample| sample.sync == Some(id));
+    // A phase of several balancing windows has a sample of each. The last one was decided.
+    let sample = |rank: usize| samples(rank).last();
     let report = trace.syncs.iter().find(|sync| sync.sync == id);
     let reported = report.and_then(|sync| Some((*sync.share.get(rank)?, *sync.capacity.get(rank)?)));
     let measured = || {
@@ -92,6 +94,6 @@ fn rank_load(trace: &Trace, rank: usize, id: u64) -> RankLoad {
     let speed = Some(capacity / share).filter(|speed| (1e-3..1e3).contains(speed)).unwrap_or(1.0);
     let hosts = &trace.run.hosts;
     let host = hosts.get(rank).and_then(|host| hosts.iter().position(|other| other == host)).unwrap_or(rank);
-    let background_ns = sample(rank).map_or(0, |sample| sample.background_ns / workers(trace, rank));
+    let background_ns: u64 = samples(rank).map(|sample| sample.background_ns / workers(trace, rank)).sum();
     RankLoad { speed, share, background_ns, available: true, host: host as u32 }
 }
