@@ -361,18 +361,18 @@ fn the_smallest_grain_is_told_plotted_and_written() {
     let folder = std::env::temp_dir().join(format!("caribou-task-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (plot, json) = (folder.join("out.svg"), folder.join("out.json"));
-    let options = "-type stencil_1d -steps 50 -width 16 -kernel compute_bound -iter 4096 --ranks 2 --metg --repetitions 2 \
+    let options = "-type stencil_1d -steps 20 -width 16 -kernel compute_bound -iter 1024 --ranks 2 --metg --repetitions 2 \
         --compare none,eighth";
     let output = start(TASK_BENCH, &format!("{options} --plot {} --json {}", plot.display(), json.display()));
     assert!(output.status.success(), "{:?}", lines(&output.stderr));
     let said = lines(&output.stdout);
-    for words in ["METG(50 %) of none: ", "METG(50 %) of eighth: ", "Iterations: 4096"] {
+    for words in ["METG(50 %) of none: ", "METG(50 %) of eighth: ", "Iterations: 1024"] {
         assert!(said.iter().any(|line| line.contains(words)), "{words}: {said:?}");
     }
     assert!(std::fs::read_to_string(plot).unwrap().contains("eighth"));
     let numbers: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
-    assert_eq!(numbers["metg"]["systems"][1]["grains"].as_array().unwrap().len(), 13);
-    assert!(numbers["metg"]["systems"][0]["grains"][12]["grain_ns"].as_f64().unwrap() > 0.0);
+    assert_eq!(numbers["metg"]["systems"][1]["grains"].as_array().unwrap().len(), 11);
+    assert!(numbers["metg"]["systems"][0]["grains"][10]["grain_ns"].as_f64().unwrap() > 0.0);
     // The default kernel does no work that is counted.
     let nothing = start(TASK_BENCH, "--metg");
     assert!(lines(&nothing.stderr)[0].contains("-kernel"), "{:?}", lines(&nothing.stderr));
@@ -459,7 +459,7 @@ fn each_run_of_a_comparison_has_a_random_neighbour_of_its_own() {
     std::fs::create_dir_all(&folder).unwrap();
     let (plot, json) = (folder.join("out.svg"), folder.join("out.json"));
     let options =
-        "--grid 512 --chunk 64 --iterations 6000 --period 500 --ranks 2 --workers 1 --compare none,rotate";
+        "--grid 512 --chunk 64 --iterations 1500 --period 500 --ranks 2 --workers 1 --compare none,rotate";
     let mut command = Command::new(STENCIL);
     command.env_remove("MPIRUN").args(options.split(' ')).args(["--neighbour", "1:random:3", "--plot"]);
     command.arg(&plot).arg("--json").arg(&json).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -482,7 +482,7 @@ fn each_run_of_a_comparison_has_a_random_neighbour_of_its_own() {
     assert!(seen.iter().all(|(id, _)| !Path::new("/proc").join(id.to_string()).exists()), "{seen:?}");
     let said = lines(&output.stdout);
     let label = "neighbour on rank 1 at random, seed 3";
-    assert!(said.contains(&format!("iterations 0-6000: {label}")), "{said:?}");
+    assert!(said.contains(&format!("iterations 0-1500: {label}")), "{said:?}");
     assert!(std::fs::read_to_string(plot).unwrap().contains(label));
     let numbers: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
     assert_eq!(numbers["settings"]["disturbances"]["neighbours"][0]["seed"], 3);

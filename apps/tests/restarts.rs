@@ -74,8 +74,8 @@ fn assert_right(output: &Output, told: &str) {
 
 #[test]
 fn a_signal_saves_the_state_and_the_same_command_goes_on_elsewhere() {
-    saves_at_signals("signal", STENCIL, "--grid 128 --chunk 16 --iterations 12000");
-    saves_at_signals("signal-supersteps", JACOBI, "--size 100 --tolerance 0 --steps 8000");
+    saves_at_signals("signal", STENCIL, "--grid 128 --chunk 16 --iterations 5000");
+    saves_at_signals("signal-supersteps", JACOBI, "--size 100 --tolerance 0 --steps 4000");
 }
 
 fn saves_at_signals(name: &str, program: &str, arguments: &str) {
@@ -107,7 +107,7 @@ fn saves_at_signals(name: &str, program: &str, arguments: &str) {
 
 #[test]
 fn a_checkpoint_beyond_the_size_limit_of_files_is_not_made_and_the_run_goes_on() {
-    for (program, arguments) in [(STENCIL, "--grid 256 --iterations 3000"), (MONTECARLO, "--histories 2e5")] {
+    for (program, arguments) in [(STENCIL, "--grid 256 --iterations 600"), (MONTECARLO, "--histories 2e5")] {
         let dir = directory("limit");
         let limited = format!(
             "ulimit -f 0; exec {program} {arguments} --check --ranks 2 --checkpoint {},every=20ms",
@@ -126,7 +126,7 @@ fn a_run_that_begins_anew_where_another_left_checkpoints_says_so() {
     let dir = directory("anew");
     let begin = || {
         let mut command = Command::new(STENCIL);
-        command.args("--grid 128 --chunk 16 --iterations 6000 --ranks 2 --check".split_whitespace());
+        command.args("--grid 128 --chunk 16 --iterations 1500 --ranks 2 --check".split_whitespace());
         command.arg("--checkpoint").arg(format!("{},every=20ms", dir.display()));
         command.output().unwrap()
     };
@@ -166,7 +166,7 @@ fn a_program_that_is_killed_at_any_moment_ends_with_the_right_result() {
     let (kills, seed) = (named("KILLS").unwrap_or(4), named("SEED").unwrap_or(1));
     let mut random = caribou::random::stream(seed, 0);
     let all = [
-        (STENCIL, "--grid 128 --chunk 16 --iterations 5000"),
+        (STENCIL, "--grid 128 --chunk 16 --iterations 2500"),
         (MONTECARLO, "--histories 2e5"),
         (WAVE2D, "--grid 128 --chunk 16 --iterations 4000"),
         (MOL3D, "--particles 2000 --iterations 150"),

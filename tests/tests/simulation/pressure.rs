@@ -264,7 +264,7 @@ const SHORT_NEWS: Village = Village { villagers: 40, bytes: 8, ..LONG_NEWS };
 
 #[test]
 fn a_chunk_that_broadcasts_makes_no_more_than_the_slowest_rank_takes() {
-    for seed in seeds(200) {
+    for seed in seeds(126) {
         let (ranks, limit) = (1 + (seed / 6 % 7) as u32, [20_000, 40_000][(seed / 42 % 2) as usize]);
         let news = [LONG_NEWS, SHORT_NEWS][(seed / 2 % 2) as usize];
         let waiting = village(seed, ranks, limit, news).waiting_bytes_max;
@@ -282,7 +282,7 @@ fn a_chunk_that_broadcasts_makes_no_more_than_the_slowest_rank_takes() {
 
 #[test]
 fn all_tell_all_where_hardly_anything_may_wait() {
-    for seed in seeds(200) {
+    for seed in seeds(126) {
         let (ranks, limit) = (1 + (seed / 6 % 7) as u32, [1, 700, 9000][(seed / 42 % 3) as usize]);
         let criers = if seed % 5 < 2 { CRIERS } else { LONG_NEWS.villagers };
         let (thanks, moves) = (seed / 2 % 2 == 0, seed / 4 % 3 == 0);

@@ -21,7 +21,7 @@ use crate::arrays::local_search::{Search, balance_at_boundaries};
 use crate::arrays::metrics::{Moved, max_ns};
 use crate::arrays::snapshot::{Assignment, Edge, Snapshot};
 use crate::arrays::strategy::{Background, EdgeUse, Strategy, Terms};
-use crate::arrays::traffic::{EdgeCosts, Traffic};
+use crate::arrays::traffic::EdgeCosts;
 use crate::entry::Entry;
 use crate::parameters::Parameter;
 

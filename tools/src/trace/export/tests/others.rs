@@ -288,6 +288,41 @@ fn a_phase_without_recorded_messages_has_those_that_ranks_reported() {
 }
 
 #[test]
+fn windows_without_a_decision_belong_to_the_phase_of_the_next_decision() {
+    let dir = Scratch::new("undecided");
+    let mut writer = Writer::create(dir.path(), &RunRecord::default()).unwrap();
+    writer.arrays(&["Ring".into()]).unwrap();
+    for window in 0..3 {
+        let end_ns = (window + 1) * SECOND_NS;
+        // The first two windows end in phase 0.
+        let sync = window / 2;
+        let load = |key| {
+            let load_ns = SECOND_NS / 4 * (key + 1);
+            Event::point(end_ns, What::Load { chunk: chunk(key), sync, load_ns, bytes: 8 + window })
+        };
+        let sent = What::Send { chunk: chunk(0), to: chunk(1), rank: 0, number: window as u32, bytes: 100 };
+        writer.events(0, &[Event::point(end_ns - 1, sent), load(0), load(1)]).unwrap();
+        let sample = Sample { at_ns: end_ns, sync: Some(sync), background_ns: 7, ..Sample::default() };
+        writer.samples(&[sample]).unwrap();
+    }
+    writer.finish(&End { elapsed_ns: 3 * SECOND_NS, ..End::default() }).unwrap();
+    let out = Scratch::new("undecided-out");
+    export(&dir, "snapshot", &out, &["--phase", "0"]).unwrap();
+    let snapshot: Snapshot = serde_json::from_value(json(&out)).unwrap();
+    let chunks: Vec<_> =
+        snapshot.chunks.iter().map(|chunk| (chunk.id.key, chunk.ticks, chunk.bytes)).collect();
+    assert_eq!(chunks, [(0, SECOND_NS / 2, 9), (1, SECOND_NS, 9)]);
+    assert_eq!(snapshot.edges.iter().map(|edge| (edge.messages, edge.bytes)).collect::<Vec<_>>(), [(2, 200)]);
+    assert_eq!(snapshot.ranks[0].background_ns, 14);
+    let out = Scratch::new("undecided-lbdata");
+    export(&dir, "lbdata", &out, &[]).unwrap();
+    let file: Value = serde_json::from_slice(&std::fs::read(out.join("data.0.json")).unwrap()).unwrap();
+    let tasks =
+        file["phases"].as_array().unwrap().iter().map(|phase| phase["tasks"].as_array().unwrap().len());
+    assert_eq!(tasks.collect::<Vec<_>>(), [2, 2]);
+}
+
+#[test]
 fn a_rank_of_two_workers_finishes_when_it_did_under_both_models() {
     let (dir, out) = (Scratch::new("two-workers"), Scratch::new("two-workers-out"));
     let run = RunRecord { ranks: 1, workers: vec![2], ..RunRecord::default() };
