@@ -290,7 +290,8 @@ fn a_phase_without_recorded_messages_has_those_that_ranks_reported() {
 #[test]
 fn windows_without_a_decision_belong_to_the_phase_of_the_next_decision() {
     let dir = Scratch::new("undecided");
-    let mut writer = Writer::create(dir.path(), &RunRecord::default()).unwrap();
+    let run = RunRecord { ranks: 1, workers: vec![1], ..RunRecord::default() };
+    let mut writer = Writer::create(dir.path(), &run).unwrap();
     writer.arrays(&["Ring".into()]).unwrap();
     for window in 0..3 {
         let end_ns = (window + 1) * SECOND_NS;
