@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use caribou::trace::ChunkId;
-use lb_strategies::{ChunkLoad, Edge, Rank, RankLoad, Snapshot};
+use lb_strategies::{ChunkLoad, Edge, LinkCosts, Rank, RankLoad, Snapshot};
 use trace_reader::Trace;
 
 use super::phases::{Phase, for_each};
@@ -68,8 +68,10 @@ fn snapshot(trace: &Trace, id: u64, phases: &[Phase]) -> Snapshot {
     let edge = |(&(from, to), &(messages, bytes)): (&(ChunkId, ChunkId), &(u64, u64))| {
         Some(Edge { from: *place.get(&from)?, to: *place.get(&to)?, messages, bytes })
     };
-    let edges = all.filter_map(edge).collect();
-    Snapshot { phase: id, ranks, chunks, edges, ..Snapshot::default() }
+    let edges: Vec<Edge> = all.filter_map(edge).collect();
+    // A trace has no prices of messages.
+    let links = if edges.is_empty() { LinkCosts::default() } else { LinkCosts::assumed() };
+    Snapshot { phase: id, ranks, chunks, edges, links, ..Snapshot::default() }
 }
 
 /// Number of workers. The speed in a snapshot is that of all vCPUs of a rank, but the background that of one vCPU.

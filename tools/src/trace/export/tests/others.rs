@@ -4,7 +4,7 @@ use caribou::report::SyncReport;
 use caribou::trace::{Sample, Shape};
 use lb_strategies::balancer::{EdgeReport, EdgeReports, PhaseReport};
 use lb_strategies::metrics::completion_ns;
-use lb_strategies::{Assignment, Background, Snapshot};
+use lb_strategies::{Assignment, Background, LinkCosts, Snapshot};
 use serde_json::Value;
 use trace_reader::Trace;
 
@@ -314,7 +314,7 @@ fn windows_without_a_decision_belong_to_the_phase_of_the_next_decision() {
         snapshot.chunks.iter().map(|chunk| (chunk.id.key, chunk.ticks, chunk.bytes)).collect();
     assert_eq!(chunks, [(0, SECOND_NS / 2, 9), (1, SECOND_NS, 9)]);
     assert_eq!(snapshot.edges.iter().map(|edge| (edge.messages, edge.bytes)).collect::<Vec<_>>(), [(2, 200)]);
-    assert_eq!(snapshot.ranks[0].background_ns, 14);
+    assert_eq!((snapshot.ranks[0].background_ns, snapshot.links), (14, LinkCosts::assumed()));
     let out = Scratch::new("undecided-lbdata");
     export(&dir, "lbdata", &out, &[]).unwrap();
     let file: Value = serde_json::from_slice(&std::fs::read(out.join("data.0.json")).unwrap()).unwrap();
