@@ -23,8 +23,7 @@ mod random;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
-pub(crate) use boundary::balance_at_boundaries;
-use placement::Placement;
+use placement::{Placement, Streams};
 use random::below;
 
 use crate::arrays::snapshot::{Assignment, Snapshot};
@@ -49,6 +48,27 @@ const EXCHANGES: usize = 3;
 /// Most chunks that one change takes back to keep to the limit of moves.
 const BACK_MAX: usize = 16;
 
+/// A snapshot with what all searches of a decision need.
+pub(crate) struct Problem<'a> {
+    snapshot: &'a Snapshot,
+    /// The model of a neighbour's load.
+    background: Background,
+    streams: Option<Streams>,
+    /// No placement finishes before, ns.
+    least_ns: f64,
+}
+
+impl<'a> Problem<'a> {
+    /// Places the chunks of a snapshot, in which no placement finishes before `least_ns`.
+    pub(crate) fn new(snapshot: &'a Snapshot, background: Background, least_ns: f64) -> Self {
+        Self { snapshot, background, streams: Streams::new(snapshot), least_ns }
+    }
+
+    fn placement(&self, start: Assignment) -> Placement<'_> {
+        Placement::new(self.snapshot, self.streams.as_ref(), self.background, start)
+    }
+}
+
 /// What the search may do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Search {
@@ -60,26 +80,20 @@ pub(crate) struct Search {
     pub(crate) move_cost: f64,
     /// Seed of the draws.
     pub(crate) seed: u64,
-    /// The model of a neighbour's load.
-    pub(crate) background: Background,
 }
 
 impl Search {
     /// Improves each of these placements, in which chunks that may move are on available ranks. Returns the best
-    /// result. `least_ns` is a time before which no placement finishes.
-    pub(crate) fn best(
-        &self,
-        snapshot: &Snapshot,
-        starts: &[Assignment],
-        least_ns: f64,
-    ) -> Option<Assignment> {
+    /// result.
+    pub(crate) fn best(&self, problem: &Problem<'_>, starts: &[Assignment]) -> Option<Assignment> {
+        let (snapshot, least_ns) = (problem.snapshot, problem.least_ns);
         let movable = (0..).zip(&snapshot.chunks).filter(|(_, chunk)| chunk.migratable);
         let movable: Vec<u32> = movable.map(|(position, _)| position).collect();
         if movable.is_empty() || snapshot.ranks.iter().filter(|rank| rank.available).count() < 2 {
             return starts.first().cloned();
         }
         let placements: Vec<Placement<'_>> =
-            starts.iter().map(|start| Placement::new(snapshot, self.background, start.clone())).collect();
+            starts.iter().map(|start| problem.placement(start.clone())).collect();
         let scale_ns = |placement: &Placement<'_>| least_ns.max(placement.mean_square().sqrt()).max(1.0);
         // Results of different starts are compared in the same unit.
         let common_ns = placements.iter().map(scale_ns).fold(f64::INFINITY, f64::min);

@@ -14,10 +14,10 @@ use std::cmp::Reverse;
 use priority_queue::PriorityQueue;
 use rustc_hash::FxBuildHasher;
 
+use super::Problem;
 use super::latest_rank::LatestRank;
 use super::placement::Placement;
-use crate::arrays::snapshot::{Assignment, Snapshot};
-use crate::arrays::strategy::Background;
+use crate::arrays::snapshot::Assignment;
 use crate::rank::Rank;
 
 /// The first level, and the one at which the refinement ends.
@@ -30,25 +30,22 @@ const PARTS: f64 = 64.0;
 /// the hash order.
 type Gain = (Reverse<i64>, u64, Reverse<u32>);
 
-/// Balances `start`, in which chunks that may move are on available ranks. No placement finishes before `least_ns`.
-pub(crate) fn balance_at_boundaries(
-    snapshot: &Snapshot,
-    background: Background,
-    start: Assignment,
-    least_ns: f64,
-) -> Assignment {
-    let placement = Placement::new(snapshot, background, start);
-    let until = |rank: usize| {
-        let is_available = placement.is_available(Rank(rank as u32));
-        if is_available { -placement.time_ns(Rank(rank as u32)) } else { f64::NEG_INFINITY }
-    };
-    let earliest = LatestRank::new((0..snapshot.ranks.len()).map(until).collect());
-    let mut refinement = Refinement { placement, earliest };
-    let mut level = LEVEL_FIRST;
-    while level < LEVEL_LAST && refinement.settle(least_ns * (1.0 + level)) {
-        level *= 2.0;
+impl Problem<'_> {
+    /// Balances `start`, in which chunks that may move are on available ranks.
+    pub(crate) fn balance_at_boundaries(&self, start: Assignment) -> Assignment {
+        let placement = self.placement(start);
+        let until = |rank: u32| {
+            let rank = Rank(rank);
+            if placement.is_available(rank) { -placement.time_ns(rank) } else { f64::NEG_INFINITY }
+        };
+        let earliest = LatestRank::new((0..self.snapshot.ranks.len() as u32).map(until).collect());
+        let mut refinement = Refinement { placement, earliest };
+        let mut level = LEVEL_FIRST;
+        while level < LEVEL_LAST && refinement.settle(self.least_ns * (1.0 + level)) {
+            level *= 2.0;
+        }
+        refinement.placement.into_assignment()
     }
-    refinement.placement.into_assignment()
 }
 
 struct Refinement<'a> {
@@ -134,8 +131,8 @@ impl Refinement<'_> {
 mod tests {
     use super::*;
     use crate::arrays::metrics::{Crossing, max_ns};
-    use crate::arrays::snapshot::{Edge, LinkCost, LinkCosts, Memory};
-    use crate::arrays::strategy::Strategy as _;
+    use crate::arrays::snapshot::{Edge, LinkCost, LinkCosts, Memory, Snapshot};
+    use crate::arrays::strategy::Background;
     use crate::arrays::synthetic::Workload;
     use crate::strategies::refine::Refine;
 
@@ -162,7 +159,8 @@ mod tests {
 
     fn balanced(snapshot: &Snapshot) -> Assignment {
         let least_ns = Refine::default().start(snapshot).least_ns;
-        balance_at_boundaries(snapshot, Background::Share, Assignment::current(snapshot), least_ns)
+        let problem = Problem::new(snapshot, Background::Share, least_ns);
+        problem.balance_at_boundaries(Assignment::current(snapshot))
     }
 
     #[test]

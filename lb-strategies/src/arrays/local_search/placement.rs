@@ -22,18 +22,21 @@ struct Stream {
 }
 
 /// The streams of all chunks, chunk by chunk.
-#[derive(Clone)]
-struct Streams {
+pub(super) struct Streams {
     all: Vec<Stream>,
     /// By chunk, the end of its streams.
     ends: Vec<u32>,
 }
 
 impl Streams {
-    /// The streams of chunks that are on ranks, where `start` places them.
-    fn new(snapshot: &Snapshot, costs: &EdgeCosts<'_>, start: &Assignment) -> Self {
+    /// The streams that cost something, of chunks that are on ranks or may move there. O(edges + chunks).
+    pub(super) fn new(snapshot: &Snapshot) -> Option<Self> {
+        let costs = EdgeCosts::new(snapshot)?;
         let mut ends = vec![0_u32; snapshot.chunks.len() + 1];
-        let is_placed = |chunk: usize| start.ranks[chunk].index() < snapshot.ranks.len();
+        let is_placed = |chunk: usize| {
+            let chunk = &snapshot.chunks[chunk];
+            chunk.migratable || chunk.rank.index() < snapshot.ranks.len()
+        };
         let counts = |edge: &&Edge| costs.connects(edge) && is_placed(edge.from) && is_placed(edge.to);
         let edges = || snapshot.edges.iter().filter(counts);
         edges().flat_map(|edge| [edge.from, edge.to]).for_each(|chunk| ends[chunk + 1] += 1);
@@ -48,7 +51,7 @@ impl Streams {
             }
         }
         ends.pop();
-        Self { all, ends }
+        Some(Self { all, ends })
     }
 
     fn of(&self, chunk: usize) -> &[Stream] {
@@ -68,7 +71,7 @@ pub(super) struct Placement<'a> {
     times: LatestRank,
     /// The sum of the squares of all times.
     squares: f64,
-    traffic: Option<(Streams, Traffic)>,
+    traffic: Option<(&'a Streams, Traffic)>,
     hosts: Vec<u32>,
     memory: Option<MemoryUse<'a>>,
     /// Chunks of each rank that may move.
@@ -82,11 +85,15 @@ pub(super) struct Placement<'a> {
 }
 
 impl<'a> Placement<'a> {
-    /// Begins with `start`, in which every chunk that may move is on an available rank.
-    pub(super) fn new(snapshot: &'a Snapshot, model: Background, start: Assignment) -> Self {
+    /// Begins with `start`, in which every chunk that may move is on an available rank. `streams` are those of the
+    /// snapshot.
+    pub(super) fn new(
+        snapshot: &'a Snapshot,
+        streams: Option<&'a Streams>,
+        model: Background,
+        start: Assignment,
+    ) -> Self {
         let loads = Loads::placed(snapshot, &start, model);
-        let costs = EdgeCosts::new(snapshot);
-        let streams = costs.as_ref().map(|costs| Streams::new(snapshot, costs, &start));
         let traffic = streams.zip(Traffic::of(snapshot, &start));
         let (chunks, ranks) = (snapshot.chunks.len(), snapshot.ranks.len());
         let mut placement = Self {

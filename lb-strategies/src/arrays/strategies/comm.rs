@@ -17,7 +17,7 @@
 
 use super::refine::{Plan, Refine};
 use super::sfc::Sfc;
-use crate::arrays::local_search::{Search, balance_at_boundaries};
+use crate::arrays::local_search::{Problem, Search};
 use crate::arrays::metrics::{Moved, max_ns};
 use crate::arrays::snapshot::{Assignment, Edge, Snapshot};
 use crate::arrays::strategy::{Background, EdgeUse, Strategy, Terms};
@@ -152,11 +152,11 @@ impl Comm {
             return stay;
         }
         let by_loads = by_loads().assignment.within_memory(snapshot);
+        let problem = Problem::new(snapshot, self.background, start.least_ns);
         let mut starts = vec![by_loads];
         if !snapshot.edges.is_empty() {
             let (regions, _) = Sfc { background: self.background, ..Sfc::default() }.cut(snapshot);
-            let stay = stay.clone();
-            starts.push(balance_at_boundaries(snapshot, self.background, stay, start.least_ns));
+            starts.push(problem.balance_at_boundaries(stay.clone()));
             starts.push(regions.within_memory(snapshot));
         }
         starts.retain(|plan| self.moves.is_none_or(|moves| Moved::of(snapshot, plan).chunks <= moves));
@@ -171,9 +171,8 @@ impl Comm {
                 MOVE_COST
             }),
             seed: self.seed,
-            background: self.background,
         };
-        let found = search.best(snapshot, &starts, start.least_ns);
+        let found = search.best(&problem, &starts);
         let is_earlier = |plan: &Assignment| max_ns(snapshot, plan, self.background) < now_ns;
         found.filter(is_earlier).unwrap_or(stay)
     }
