@@ -22,7 +22,7 @@ use presentation::count_parser;
 use self::model::Model;
 use self::source::Source;
 use crate::report::{Report, Row};
-use crate::{Error, output, warn_of_old_names};
+use crate::{Error, input, output, warn_of_old_names};
 
 /// The snapshots or the record to balance, and the strategies.
 #[derive(clap::Args)]
@@ -49,7 +49,7 @@ pub(crate) struct Options {
     /// Runs each strategy that has a parameter `moves` once with each of these values: the most chunks that it may move.
     #[arg(long, value_name = "CHUNKS[,..]", value_delimiter = ',', value_parser = count_parser(0..=u32::MAX))]
     moves: Vec<u32>,
-    /// Lists only the rows on the front, by chunks moved: no other row has both fewer moves and a lower imbalance.
+    /// Lists only the rows on the front, by chunks moved: every other row has more moves or a higher imbalance.
     #[arg(long)]
     front: bool,
     /// Draws imbalance against chunks moved, and predicted time against bytes between ranks where chunks communicate.
@@ -88,6 +88,9 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     options.svg.as_deref().map_or(Ok(()), output::check)?;
     let strategies = strategies(&front::with_budgets(specs, &options.moves)?)?;
     let snapshots = options.source.snapshots(&options.model)?;
+    if options.model.prices_messages() && snapshots.iter().all(|snapshot| snapshot.edges.is_empty()) {
+        input::note("the chunks exchange no messages, so prices of messages have no effect");
+    }
     let reports = snapshots.iter().map(|snapshot| {
         let rows = strategies.iter().map(|(spec, strategy)| row(spec, &**strategy, snapshot));
         let mut report = Report::new(snapshot, rows.collect(), options.model.memory_limit());
@@ -98,14 +101,15 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if let Some(file) = &options.svg {
         output::write(file, picture::svg(&reports)?)?;
     }
+    let summary = summary::summaries(&reports);
     if options.front {
         reports.iter_mut().for_each(|report| front::keep(&mut report.rows));
     }
     match (&reports[..], options.json) {
         ([report], true) if !options.source.is_all() => report.write_json(out)?,
-        (reports, true) => summary::write_json(reports, out)?,
+        (reports, true) => summary::write_json(reports, &summary, out)?,
         ([report], false) => report.write_table(out)?,
-        (reports, false) => summary::write_tables(reports, out)?,
+        (reports, false) => summary::write_tables(reports, &summary, out)?,
     }
     Ok(())
 }

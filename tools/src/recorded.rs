@@ -49,4 +49,9 @@ pub(crate) fn note(stem: &str, loads: &RecordedLoads, scale: f64) {
         plural(loads.phases(), "phase"),
         decimal(1e3 * scale * loads.mean_phase_s(), 1)
     ));
+    let rounded = loads.rounded_edges();
+    if rounded > 0 {
+        let edges = plural(rounded, "edge");
+        input::note(&format!("{stem}: the bytes of {edges} are no whole numbers, and are rounded"));
+    }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Row {
     memory_max_bytes: Option<u64>,
     /// The most by which a rank exceeds its memory.
     memory_over_bytes: u64,
-    /// True if no other row is better in both moves and imbalance.
+    /// True if every other row has more moves or a higher imbalance.
     pub(crate) on_front: bool,
 }
 
@@ -165,7 +165,7 @@ impl Columns {
 const LEGEND: &str = "\
 imbalance: the slowest rank's time in a phase over the time with work spread by capacity; least: no placement is below
 gain: the part of that phase that the moves save; bound: the most that any placement saves; %, MiB: of the moved chunks
-predicted: the phase after the moves; front *: no other row has fewer moves and a lower imbalance; time: to decide";
+predicted: the phase after the moves; front *: every other row has more moves or a higher imbalance; time: to decide";
 
 /// The rows and the size of the snapshot.
 #[derive(Serialize)]

@@ -90,6 +90,8 @@ pub struct RecordedLoads {
     snapshots: Vec<Snapshot>,
     /// By phase and rank: bytes that the rank uses besides its chunks.
     rank_bytes: Vec<Vec<u64>>,
+    /// Number of edges whose bytes were not whole.
+    rounded_edges: usize,
     /// Ordered by first rank, then by id.
     homes: Vec<(ChunkId, Home)>,
 }
@@ -122,9 +124,11 @@ impl RecordedLoads {
         let content = files.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
         let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
         let (snapshots, rank_bytes) = phases::read(&names, &content)?;
+        let rounded_edges =
+            content.iter().flat_map(|file| file.entries.values()).map(|entry| entry.rounded_edges).sum();
         let all = names.first().map_or_else(String::new, |name| format!("{name} and those beside it"));
         let loads = Self::new(snapshots).map_err(|what| RecordedLoadsError { place: all, what })?;
-        Ok(Self { rank_bytes, ..loads })
+        Ok(Self { rank_bytes, rounded_edges, ..loads })
     }
 
     /// The loads in the snapshots of the phases of a run, in order.
@@ -145,7 +149,8 @@ impl RecordedLoads {
             let (phase, others) = (other.phase, other.ranks.len());
             return Err(format!("{others} ranks in phase {phase}, expected {ranks} as in the first phase"));
         }
-        Ok(Self { rank_bytes: vec![vec![0; ranks]; snapshots.len()], snapshots, homes })
+        let rank_bytes = vec![vec![0; ranks]; snapshots.len()];
+        Ok(Self { rank_bytes, rounded_edges: 0, snapshots, homes })
     }
 
     /// Number of ranks.
@@ -156,6 +161,11 @@ impl RecordedLoads {
     /// Number of phases.
     pub fn phases(&self) -> u64 {
         self.snapshots.len() as u64
+    }
+
+    /// Number of recorded edges whose bytes were not whole, and were rounded.
+    pub fn rounded_edges(&self) -> usize {
+        self.rounded_edges
     }
 
     /// Where each chunk begins: the rank of its first phase. Chunks are ordered by this rank, then by the ids of their

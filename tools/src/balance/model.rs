@@ -53,16 +53,22 @@ impl Model {
         }
     }
 
+    /// True if an option sets the cost of messages.
+    pub(super) fn prices_messages(&self) -> bool {
+        let given = [self.byte_ns, self.message_ns, self.byte_ns_within_host, self.message_ns_within_host];
+        given.iter().any(Option::is_some)
+    }
+
     /// Sets the hosts of ranks and the cost of messages.
     pub(super) fn apply(&self, snapshot: &mut Snapshot) {
         if let Some(ranks) = self.ranks_per_host {
             (0..).zip(&mut snapshot.ranks).for_each(|(number, rank): (u32, _)| rank.host = number / ranks);
         }
-        let given = [self.byte_ns, self.message_ns, self.byte_ns_within_host, self.message_ns_within_host];
-        if given.iter().all(Option::is_none) {
+        if !self.prices_messages() {
             return;
         }
-        let [byte, message, byte_within, message_within] = given;
+        let (byte, message) = (self.byte_ns, self.message_ns);
+        let (byte_within, message_within) = (self.byte_ns_within_host, self.message_ns_within_host);
         let link = |message: Option<f64>, byte: Option<f64>| LinkCost {
             ns_per_message: message.unwrap_or(0.0),
             ns_per_byte: byte.unwrap_or(0.0),

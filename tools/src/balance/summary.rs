@@ -9,8 +9,8 @@ use crate::report::{Columns, Report, Row};
 
 /// The results of a strategy in all phases.
 #[derive(Serialize)]
-struct Summary<'r> {
-    strategy: &'r str,
+pub(super) struct Summary {
+    strategy: String,
     max_over_avg_before: Spread,
     max_over_avg_after: Spread,
     max_over_avg_least: Spread,
@@ -36,12 +36,12 @@ impl Spread {
     }
 }
 
-impl<'r> Summary<'r> {
-    fn new(strategy: &'r str, reports: &'r [Report]) -> Self {
+impl Summary {
+    fn new(strategy: &str, reports: &[Report]) -> Self {
         let all = reports.iter().flat_map(|report| &report.rows);
         let rows: Vec<&Row> = all.filter(|row| row.strategy == strategy).collect();
         Self {
-            strategy,
+            strategy: strategy.to_owned(),
             max_over_avg_before: Spread::of(&rows, |row| row.max_over_avg_before),
             max_over_avg_after: Spread::of(&rows, |row| row.max_over_avg_after),
             max_over_avg_least: Spread::of(&rows, |row| row.max_over_avg_least),
@@ -56,7 +56,7 @@ impl<'r> Summary<'r> {
         let [before, after, least] = ratios.map(|spread| format!("{:.4}", spread.median));
         let [worst_before, worst, worst_least] = ratios.map(|spread| format!("{:.4}", spread.worst));
         [
-            self.strategy.to_owned(),
+            self.strategy.clone(),
             before,
             after,
             least,
@@ -86,7 +86,7 @@ const HEADS: [&str; 11] = [
 ];
 
 /// One per strategy, in the order of the first phase that has it.
-fn summaries(reports: &[Report]) -> Vec<Summary<'_>> {
+pub(super) fn summaries(reports: &[Report]) -> Vec<Summary> {
     let mut strategies: Vec<&str> = Vec::new();
     for row in reports.iter().flat_map(|report| &report.rows) {
         if !strategies.contains(&row.strategy.as_str()) {
@@ -97,18 +97,18 @@ fn summaries(reports: &[Report]) -> Vec<Summary<'_>> {
 }
 
 /// Writes one JSON object on one line.
-pub(super) fn write_json(reports: &[Report], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_json(reports: &[Report], summary: &[Summary], out: &mut dyn Write) -> io::Result<()> {
     #[derive(Serialize)]
     struct All<'r> {
         phases: &'r [Report],
-        summary: Vec<Summary<'r>>,
+        summary: &'r [Summary],
     }
-    serde_json::to_writer(&mut *out, &All { phases: reports, summary: summaries(reports) })?;
+    serde_json::to_writer(&mut *out, &All { phases: reports, summary })?;
     writeln!(out)
 }
 
 /// Writes a table with one line per phase and strategy, and one with a line per strategy.
-pub(super) fn write_tables(reports: &[Report], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_tables(reports: &[Report], summary: &[Summary], out: &mut dyn Write) -> io::Result<()> {
     let columns = Columns::of(reports);
     let heads = std::iter::once("phase").chain(columns.heads());
     let mut table = Table::new(heads).text_columns([false, true]);
@@ -121,6 +121,6 @@ pub(super) fn write_tables(reports: &[Report], out: &mut dyn Write) -> io::Resul
     writeln!(out, "{}", columns.legend())?;
     writeln!(out, "\n{} phases: median and worst imbalance, median and most moved chunks", reports.len())?;
     let mut table = Table::new(HEADS);
-    summaries(reports).iter().for_each(|summary| table.row(summary.cells()));
+    summary.iter().for_each(|strategy| table.row(strategy.cells()));
     write!(out, "{table}")
 }

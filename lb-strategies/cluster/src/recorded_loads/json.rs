@@ -190,6 +190,7 @@ fn entry(id: u64, phase: &Phase) -> Result<Entry, Fault> {
     }
     for (position, communication) in phase.communications.iter().enumerate() {
         let edge = edge(communication).map_err(|what| (format!("communications[{position}]"), what))?;
+        entry.rounded_edges += usize::from(edge.is_some() && communication.bytes.fract() != 0.0);
         entry.edges.extend(edge);
     }
     Ok(entry)

@@ -31,6 +31,8 @@ pub(super) struct Listed {
 pub(super) struct Entry {
     pub(super) tasks: Vec<Task>,
     pub(super) edges: Vec<NamedEdge>,
+    /// Number of edges whose bytes were not whole and are rounded.
+    pub(super) rounded_edges: usize,
     /// Bytes that the rank uses besides its tasks.
     pub(super) rank_bytes: u64,
 }

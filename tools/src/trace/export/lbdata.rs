@@ -1,6 +1,7 @@
 //! Writes LB data, the files of vt that LBAF and vt-tv read: one file per rank, one phase per sync. Each file has all
 //! phases in full, because not all readers support phases that refer to other phases. `time` is the CPU time of a chunk
-//! in seconds, or its ticks if it declares ticks.
+//! in seconds on a vCPU as fast as that of rank 0. `rank_alpha` is the time of a rank for a second of such work, in the
+//! median of its samples.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,6 +21,9 @@ use crate::trace::select::Selection;
 /// Number of ranks that an id can represent.
 const RANKS_MAX: u32 = 1 << 16;
 
+/// Relative difference of speeds that is taken for chance.
+const CHANCE: f64 = 0.05;
+
 /// Writes `data.<rank>.json` of each rank to an empty directory.
 pub(super) fn export(
     trace: &Trace,
@@ -36,7 +40,8 @@ pub(super) fn export(
         let mut file = BufWriter::new(File::create_new(&path).map_err(unwritable)?);
         let write =
             |file: &mut BufWriter<File>, text: String| file.write_all(text.as_bytes()).map_err(unwritable);
-        write(&mut file, head(trace, rank))?;
+        let speed = speed_of(trace, rank);
+        write(&mut file, head(trace, rank, speed))?;
         let mut missing = known.phases.iter().copied().peekable();
         let mut first = true;
         let mut put = |phase: Phase| -> Result<(), Error> {
@@ -45,7 +50,7 @@ pub(super) fn export(
                 let empty = Phase { id, ..Phase::default() };
                 let phase = if id == phase.id { &phase } else { &empty };
                 let comma = if std::mem::take(&mut first) { "\n" } else { ",\n" };
-                write(&mut file, format!("{comma}{}", of_phase(rank, phase, &objects)))?;
+                write(&mut file, format!("{comma}{}", of_phase(rank, phase, speed, &objects)))?;
             }
             Ok(())
         };
@@ -78,20 +83,35 @@ fn objects(trace: &Trace, known: &RunPhases) -> Result<BTreeMap<ChunkId, Value>,
     Ok(objects)
 }
 
+/// Speed of a vCPU of the rank relative to rank 0, in the median of their samples. Differences of a few per cent are
+/// chance.
+fn speed_of(trace: &Trace, rank: &RankTrace) -> f64 {
+    let median = |rank: &RankTrace| {
+        let mut speeds: Vec<f64> = rank.samples.iter().map(|sample| sample.speed).collect();
+        speeds.sort_by(f64::total_cmp);
+        speeds.get(speeds.len() / 2).copied().filter(|speed| *speed > 0.0)
+    };
+    let first = trace.ranks.iter().find(|rank| rank.rank == 0).and_then(median);
+    let speed = median(rank).zip(first).map_or(1.0, |(own, first)| own / first);
+    if (speed - 1.0).abs() < CHANCE { 1.0 } else { speed }
+}
+
 /// The beginning of the file, up to the first phase.
-fn head(trace: &Trace, rank: &RankTrace) -> String {
+fn head(trace: &Trace, rank: &RankTrace, speed: f64) -> String {
     let version = format!("caribou {}", trace.run.version);
     let attributes =
         json!({"run_id": trace.run.run_id, "version": version, "clock": "cpu", "host": rank.host});
-    let metadata = json!({"type": "LBDatafile", "rank": rank.rank, "attributes": attributes});
+    let alpha = 1.0 / (speed * f64::from(rank.workers.max(1)));
+    let metadata =
+        json!({"type": "LBDatafile", "rank": rank.rank, "rank_alpha": alpha, "attributes": attributes});
     format!("{{\"type\":\"LBDatafile\",\"metadata\":{metadata},\"phases\":[")
 }
 
-fn of_phase(rank: &RankTrace, phase: &Phase, objects: &BTreeMap<ChunkId, Value>) -> Value {
+fn of_phase(rank: &RankTrace, phase: &Phase, speed: f64, objects: &BTreeMap<ChunkId, Value>) -> Value {
     let task = |load: &super::phases::Load| {
         Some(json!({
             "entity": objects.get(&load.chunk)?, "node": rank.rank, "resource": "cpu",
-            "time": load.load_ns as f64 / 1e9, "attributes": {"state_bytes": load.bytes},
+            "time": load.load_ns as f64 * speed / 1e9, "attributes": {"state_bytes": load.bytes},
         }))
     };
     let edge = |(&(from, to), &(messages, bytes)): (&(ChunkId, ChunkId), &(u64, u64))| {

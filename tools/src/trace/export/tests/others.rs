@@ -288,6 +288,28 @@ fn a_phase_without_recorded_messages_has_those_that_ranks_reported() {
 }
 
 #[test]
+fn lb_data_has_the_work_of_chunks_and_the_speed_of_ranks() {
+    let dir = Scratch::new("slow-rank");
+    for (rank, speed) in [(0, 2.0), (1, 1.0)] {
+        let run = RunRecord { rank, ranks: 2, workers: vec![1; 2], ..RunRecord::default() };
+        let mut writer = Writer::create(dir.path(), &run).unwrap();
+        writer.arrays(&["Ring".into()]).unwrap();
+        let what = What::Load { chunk: chunk(u64::from(rank)), sync: 0, load_ns: SECOND_NS, bytes: 8 };
+        writer.events(0, &[Event::point(SECOND_NS, what)]).unwrap();
+        writer.samples(&[Sample { sync: Some(0), speed, ..Sample::default() }]).unwrap();
+        writer.finish(&End { elapsed_ns: SECOND_NS, ..End::default() }).unwrap();
+    }
+    let out = Scratch::new("slow-rank-out");
+    export(&dir, "lbdata", &out, &[]).unwrap();
+    let loads = crate::recorded::read("", &out.join("data")).unwrap();
+    let snapshot = &loads.snapshots()[0];
+    let ticks: Vec<u64> = snapshot.chunks.iter().map(|chunk| chunk.ticks).collect();
+    assert_eq!(ticks, [SECOND_NS, SECOND_NS / 2], "a slow rank does half the work in a second");
+    let now = Assignment::current(snapshot);
+    assert_eq!(completion_ns(snapshot, &now, Background::Share), [SECOND_NS, SECOND_NS]);
+}
+
+#[test]
 fn windows_without_a_decision_belong_to_the_phase_of_the_next_decision() {
     let dir = Scratch::new("undecided");
     let run = RunRecord { ranks: 1, workers: vec![1], ..RunRecord::default() };
