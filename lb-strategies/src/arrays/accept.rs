@@ -3,6 +3,7 @@
 //!
 //! The caller measures the cost of moving and of deciding, and passes it in.
 
+use crate::arrays::memory::{fullest, relieves};
 use crate::arrays::metrics::{Moved, bound_ns, max_ns};
 use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::arrays::strategy::Background;
@@ -52,7 +53,8 @@ pub struct Verdict {
 
 /// Accepts an assignment if it saves more over the next `phases` phases than its moves cost.
 ///
-/// An assignment that moves a chunk off an unavailable rank is always accepted, because the chunk cannot stay.
+/// An assignment that moves a chunk off an unavailable rank is always accepted, because the chunk cannot stay, and so is
+/// one by which ranks exceed their limits of memory by less.
 ///
 /// ```
 /// use lb_strategies::{Background, MoveCost, accept, ARRAYS, synthetic::Workload};
@@ -77,15 +79,14 @@ pub fn accept(
     let after_ns = max_ns(snapshot, assignment, model);
     let gain_ns = before_ns.saturating_sub(after_ns).saturating_mul(phases);
     let cost_ns = cost.cost_ns(moved.chunks, moved.bytes);
-    Verdict {
-        accepted: gain_ns > cost_ns || leaves_an_unavailable_rank(snapshot, assignment),
-        gain_ns,
-        cost_ns,
-    }
+    Verdict { accepted: gain_ns > cost_ns || is_forced(snapshot, assignment), gain_ns, cost_ns }
 }
 
-pub(super) fn leaves_an_unavailable_rank(snapshot: &Snapshot, assignment: &Assignment) -> bool {
-    assignment.moves(snapshot).any(|(chunk, _)| !is_available(snapshot, chunk.rank))
+/// True if an assignment is carried out whatever it costs: it empties an unavailable rank, or relieves a rank above its
+/// limit of memory.
+pub(super) fn is_forced(snapshot: &Snapshot, assignment: &Assignment) -> bool {
+    let leaves = assignment.moves(snapshot).any(|(chunk, _)| !is_available(snapshot, chunk.rank));
+    leaves || relieves(snapshot, assignment)
 }
 
 pub(super) fn is_available(snapshot: &Snapshot, rank: Rank) -> bool {
@@ -97,7 +98,7 @@ pub(super) fn is_available(snapshot: &Snapshot, rank: Rank) -> bool {
 /// which the time of messages between ranks counts.
 ///
 /// [`accept()`] does not count `decide_ns`: once there is a plan, this time is spent in any case. If a migratable chunk
-/// is on an unavailable rank, asking is always worth it, because the chunk cannot stay.
+/// is on an unavailable rank, or a rank exceeds its limit of memory, asking is always worth it.
 ///
 /// ```
 /// use lb_strategies::{Background, MoveCost, Verdict, synthetic::Workload, worth_asking};
@@ -136,7 +137,8 @@ pub(super) fn worth_asking_above(
     let gain_ns = now_ns.saturating_sub(least_ns).saturating_mul(phases);
     let lightest = movable().map(|chunk| chunk.bytes).min().unwrap_or(0);
     let cost_ns = decide_ns.saturating_add(cost.cost_ns(1, lightest));
-    let must_leave = movable().any(|chunk| !is_available(snapshot, chunk.rank));
+    let must_leave = movable().any(|chunk| !is_available(snapshot, chunk.rank))
+        || fullest(snapshot, &Assignment::current(snapshot)).is_some();
     Verdict { accepted: gain_ns > cost_ns || must_leave, gain_ns, cost_ns }
 }
 

@@ -25,9 +25,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::accept::{
-    MoveCost, Verdict, accept, is_available, leaves_an_unavailable_rank, worth_asking_above,
-};
+use super::accept::{MoveCost, Verdict, accept, is_available, is_forced, worth_asking_above};
 use super::activity::Activity;
 use super::balanced_units::BalancedUnits;
 use super::edge_watch::EdgeWatch;
@@ -37,6 +35,7 @@ pub use super::estimate::{RankPlace, RankSample};
 use super::homing::homeward;
 use super::judgement::Judgement;
 use super::loads::Loads;
+use super::memory::fullest;
 use super::message_price::MessagePrice;
 use super::metrics::{Moved, bound_ns, completion_ns, max_ns, max_over_avg};
 use super::move_price::MovePrice;
@@ -110,6 +109,9 @@ pub struct Decision {
     pub predicted_ns: Vec<u64>,
     /// The least length of the next phase that any placement could reach, ns.
     pub bound_ns: u64,
+    /// The rank that exceeds its limit of memory by most in the next phase, with the memory of its chunks and the limit,
+    /// bytes.
+    pub over_memory: Option<(Rank, u64, u64)>,
     /// Ideal time of this phase and the undecided windows before it, ns: all work divided in proportion to capacities.
     pub ideal_ns: u64,
     /// The predictor of the loads of the next phase.
@@ -650,7 +652,7 @@ impl Balancer {
     }
 
     /// Judges a plan in a window that takes `stays_ns` without it. The gain must exceed the errors of predictions, and
-    /// the cost of the moves over the plan's lifetime. A plan that empties an unavailable rank is always accepted.
+    /// the cost of the moves over the plan's lifetime. A forced plan is always accepted.
     fn judge(&self, expected: &Snapshot, plan: &Assignment, stays_ns: u64) -> Verdict {
         let gain_ns = stays_ns.saturating_sub(max_ns(expected, plan, self.strategy.terms().background));
         if plan.moves(expected).next().is_none() {
@@ -661,7 +663,7 @@ impl Balancer {
         let windows = (self.horizon(expected, plan) - move_ns / self.phase_ns.max(1.0)).max(WINDOWS_MIN);
         let cost_ns = move_ns / windows + self.crossing_ns(plan);
         let required_ns = self.judgement.required_gain_ns(stays_ns, cost_ns as u64);
-        let accepted = gain_ns > required_ns || leaves_an_unavailable_rank(expected, plan);
+        let accepted = gain_ns > required_ns || is_forced(expected, plan);
         Verdict { accepted, gain_ns, cost_ns: required_ns }
     }
 
@@ -685,9 +687,9 @@ impl Balancer {
     }
 
     /// The first moves of a plan while the price of bytes is unknown. The whole plan if the first moves alone gain
-    /// nothing, or if the plan empties a rank.
+    /// nothing, or if the plan is forced.
     fn probe(&self, expected: &Snapshot, plan: Assignment, stays_ns: u64) -> Assignment {
-        if leaves_an_unavailable_rank(expected, &plan) {
+        if is_forced(expected, &plan) {
             return plan;
         }
         let first = self.move_price.limit(expected, plan.clone()).within_memory(expected);
@@ -777,6 +779,7 @@ impl Balancer {
             before_ns,
             predicted_ns,
             bound_ns: bound_ns(expected, model),
+            over_memory: fullest(expected, &assignment),
             ideal_ns: std::mem::take(&mut self.ideal_ns) as u64,
             prediction: self.prediction(),
             move_ns,

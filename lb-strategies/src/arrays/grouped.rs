@@ -475,6 +475,8 @@ impl GroupedWindow {
             bound_ns: fair_ns(&predicted_ns) as u64,
             before_ns,
             predicted_ns,
+            // Rank 0 decides alone if memory is limited.
+            over_memory: None,
             ideal_ns: all(|report| report.ideal_ns),
             prediction: self.reports.first().map(|report| report.prediction).unwrap_or_default(),
             move_ns: all(|report| report.move_ns),

@@ -152,6 +152,24 @@ fn release<K: Ord>(users: &mut BTreeMap<K, u32>, key: &K) -> bool {
     false
 }
 
+/// The rank that exceeds its limit of memory by most under a placement, with the memory that it uses and its limit,
+/// bytes.
+pub(crate) fn fullest(snapshot: &Snapshot, assignment: &Assignment) -> Option<(Rank, u64, u64)> {
+    let used = MemoryUse::placed(snapshot, assignment)?;
+    let ranks = (0..snapshot.ranks.len() as u32).map(Rank);
+    let rank = ranks.max_by_key(|&rank| (used.excess(rank), std::cmp::Reverse(rank)))?;
+    (used.excess(rank) > 0).then(|| (rank, used.bytes(rank), used.limit(rank)))
+}
+
+/// True if ranks exceed their limits of memory by less than under the present placement.
+pub(crate) fn relieves(snapshot: &Snapshot, assignment: &Assignment) -> bool {
+    let excess = |placement: &Assignment| {
+        let used = MemoryUse::placed(snapshot, placement)?;
+        Some((0..snapshot.ranks.len() as u32).map(|rank| u128::from(used.excess(Rank(rank)))).sum::<u128>())
+    };
+    excess(assignment) < excess(&Assignment::current(snapshot))
+}
+
 /// The memory that each rank uses under a placement, bytes. Empty if no rank has a limit.
 ///
 /// ```
@@ -215,6 +233,41 @@ impl Assignment {
         self
     }
 
+    /// This assignment with chunks taken off ranks that exceed their limit of memory, the largest first, each to the rank
+    /// that then finishes first of those with room. A rank stays above its limit if its chunks fit nowhere.
+    /// O(chunks log chunks), and O(ranks) for each chunk of a rank above its limit.
+    #[must_use]
+    pub(crate) fn relieved(mut self, snapshot: &Snapshot, model: Background) -> Self {
+        let Some(mut used) = MemoryUse::placed(snapshot, &self) else { return self };
+        let ranks = (0..snapshot.ranks.len() as u32).map(Rank);
+        let over: Vec<Rank> = ranks.filter(|&rank| used.excess(rank) > 0).collect();
+        if over.is_empty() {
+            return self;
+        }
+        let mut loads = Loads::placed(snapshot, &self, model);
+        for rank in over {
+            let chunks = self.ranks.iter().enumerate().filter(|(_, on)| **on == rank);
+            let may_leave = chunks.filter(|(chunk, _)| snapshot.chunks[*chunk].migratable);
+            let mut held: Vec<usize> = may_leave.map(|(chunk, _)| chunk).collect();
+            held.sort_by_key(|&chunk| (std::cmp::Reverse(used.footprint(chunk)), chunk));
+            for chunk in held {
+                if used.excess(rank) == 0 {
+                    break;
+                }
+                let ticks = loads.clamp_load(snapshot.chunks[chunk].ticks);
+                let until = |to: Rank| (loads.ticks[to.index()] + ticks) as f64 / loads.capacity[to.index()];
+                let with_room = loads.available.iter().filter(|&&to| to != rank && used.fits(chunk, to));
+                let first = with_room.min_by(|one, other| until(**one).total_cmp(&until(**other)));
+                let Some(&to) = first else { continue };
+                used.transfer(chunk, rank, to);
+                loads.ticks[rank.index()] -= ticks;
+                loads.ticks[to.index()] += ticks;
+                self.ranks[chunk] = to;
+            }
+        }
+        self
+    }
+
     /// This assignment [within memory](Self::within_memory), or the current placement if the moves that fit make no
     /// sense without the others: if the last rank then finishes later than now.
     #[must_use]
@@ -269,6 +322,28 @@ mod tests {
         (plan.ranks[1], plan.ranks[4], plan.ranks[5]) = (Rank(2), Rank(1), Rank(0));
         let kept = plan.within_memory(&snapshot);
         assert_eq!(kept.ranks, [0, 2, 1, 1, 1, 2].map(Rank));
+    }
+
+    #[test]
+    fn chunks_leave_a_rank_above_its_limit_for_one_with_room() {
+        // Rank 0 is 10 bytes above its limit; rank 1 is full, and chunks 0 and 1 fit on rank 2 alone.
+        let mut snapshot = snapshot([110, 120, 1_000]);
+        let now = Assignment::current(&snapshot);
+        assert_eq!(fullest(&snapshot, &now), Some((Rank(0), 120, 110)));
+        let relieved = now.clone().relieved(&snapshot, Background::Share);
+        assert_eq!(relieved.ranks, [2, 0, 1, 1, 2, 2].map(Rank));
+        assert!(relieves(&snapshot, &relieved) && !relieves(&snapshot, &now));
+        assert_eq!(fullest(&snapshot, &relieved), None);
+        snapshot.chunks[0].migratable = false;
+        let relieved = now.clone().relieved(&snapshot, Background::Share);
+        assert_eq!(relieved.ranks, [0, 2, 1, 1, 2, 2].map(Rank), "a pinned chunk stays");
+        snapshot.memory.as_mut().expect("it has limits").limits[2] = 0;
+        assert_eq!(now.clone().relieved(&snapshot, Background::Share).ranks, now.ranks, "no room");
+        for name in ["refine", "comm"] {
+            snapshot.memory.as_mut().expect("it has limits").limits = vec![110, 120, 1_000];
+            let plan = crate::ARRAYS.parse(name).expect("listed").assign(&snapshot);
+            assert_eq!(fullest(&snapshot, &plan), None, "{name}, although all ranks finish at once");
+        }
     }
 
     #[test]

@@ -146,18 +146,20 @@ impl Comm {
         tolerance: f64,
         by_loads: impl FnOnce() -> Plan,
     ) -> Assignment {
-        let stay = start.assignment.clone().within_memory(snapshot);
+        let within_memory =
+            |plan: Assignment| plan.within_memory(snapshot).relieved(snapshot, self.background);
+        let stay = within_memory(start.assignment.clone());
         let now_ns = max_ns(snapshot, &stay, self.background);
         if now_ns <= start.limit_ns(tolerance) {
             return stay;
         }
-        let by_loads = by_loads().assignment.within_memory(snapshot);
+        let by_loads = within_memory(by_loads().assignment);
         let problem = Problem::new(snapshot, self.background, start.least_ns);
         let mut starts = vec![by_loads];
         if !snapshot.edges.is_empty() {
             let (regions, _) = Sfc { background: self.background, ..Sfc::default() }.cut(snapshot);
             starts.push(problem.balance_at_boundaries(stay.clone()));
-            starts.push(regions.within_memory(snapshot));
+            starts.push(within_memory(regions));
         }
         starts.retain(|plan| self.moves.is_none_or(|moves| Moved::of(snapshot, plan).chunks <= moves));
         starts.push(stay.clone());

@@ -214,6 +214,8 @@ pub(crate) struct Coordinator {
     windows: Option<WindowPolicy>,
     /// True if the chunks of a rank may not exceed a number of bytes.
     has_memory_limit: bool,
+    /// True if a warning has told of a rank above its limit of memory.
+    has_warned_of_memory: bool,
     /// None unless windows are decided on two levels.
     grouped: Option<GroupedCoordinator>,
     /// When the first and the last rank reported in the window of groups, ns.
@@ -264,6 +266,7 @@ impl Coordinator {
             ongoing: None,
             windows: None,
             has_memory_limit: false,
+            has_warned_of_memory: false,
             grouped: None,
             group_times: [0; 2],
             open_window: Look::Wait,
@@ -604,6 +607,17 @@ impl Coordinator {
             edges = balancer.measured().edges.len(),
             "balanced"
         );
+        if let Some((rank, bytes, limit)) = decided.over_memory
+            && !std::mem::replace(&mut self.has_warned_of_memory, true)
+        {
+            let [has_mib, limit_mib] = [bytes, limit].map(|bytes| bytes as f64 / f64::from(1 << 20));
+            tracing::warn!(
+                "the chunks of rank {} have {has_mib:.1} MiB of state, and the limit of memory is {limit_mib:.1} MiB \
+                 (CARIBOU_LB_MEMORY): the strategy `{}` finds no rank with room for them",
+                rank.0,
+                balancer.strategy().name()
+            );
+        }
         if !balancer.measured().edges.is_empty() {
             let LinkCosts { within_host, between_hosts } = balancer.measured().links;
             let prices = [within_host, between_hosts].map(|link| (link.ns_per_message, link.ns_per_byte));
