@@ -69,7 +69,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_LB_EDGES",
         default: "auto",
-        meaning: "arrays only: record which chunks send how much to which: auto (where the strategy uses it), on (always, for a trace with `CARIBOU_LB_REPORTS=on`), off",
+        meaning: "arrays only: record which chunks send how much to which: auto (where the strategy uses it), on (always, for a trace with `CARIBOU_LB_REPORTS=on`, and for `refine` within a host), off",
         example: "on",
         set: |config, value| Ok(config.lb_edges(parse_choice(value, &EDGES)?)),
     },
