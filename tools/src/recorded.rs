@@ -25,6 +25,9 @@ pub(crate) use reports::{Reported, of_syncs};
 /// Reads the loads. `option` is the beginning of a line about a fault, such as `--lbdata`.
 pub(crate) fn read(option: &str, stem: &str) -> Result<RecordedLoads, Error> {
     let wrong = |what: String| Error::Usage(format!("{option}{stem}: {what}"));
+    if let Some(hint) = files::hint(stem) {
+        return Err(wrong(hint));
+    }
     if Path::new(stem).exists() {
         let trace = Trace::open(Path::new(stem))?;
         warn(&trace.problems);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use serde::de::IgnoredAny;
@@ -13,6 +14,9 @@ use crate::input;
 /// Longest file after decompression, in bytes.
 const BYTES_MAX: u64 = 1 << 28;
 
+/// Longest text of all files together, in bytes.
+const ALL_BYTES_MAX: u64 = 1 << 31;
+
 /// Largest number of ranks, that of a simulated array.
 const RANKS_MAX: u32 = 1_000_000;
 
@@ -22,11 +26,38 @@ pub(super) type Files = Vec<(String, Vec<u8>)>;
 /// Reads the files of `stem`.
 pub(super) fn read(stem: &str) -> Result<(LoadFormat, Files), String> {
     let (format, names) = find(stem)?;
-    let read = |name: String| {
-        let text = content(&name, format).map_err(|what| format!("{name}: {what}"))?;
-        Ok((name, text))
-    };
-    Ok((format, names.into_iter().map(read).collect::<Result<_, String>>()?))
+    let mut left = ALL_BYTES_MAX;
+    let mut files = Files::new();
+    for name in names {
+        let text = content(&name, format, BYTES_MAX.min(left)).map_err(|what| format!("{name}: {what}"))?;
+        left = left.checked_sub(text.len() as u64).ok_or_else(|| too_long(&name))?;
+        files.push((name, text));
+    }
+    Ok((format, files))
+}
+
+fn too_long(last: &str) -> String {
+    format!("{last}: this file and those before it have more than {ALL_BYTES_MAX} bytes")
+}
+
+/// What is meant if `stem` is a folder or a file of LB data and not the beginning of names.
+pub(super) fn hint(stem: &str) -> Option<String> {
+    let path = Path::new(stem);
+    let name = path.file_name()?.to_str()?;
+    if !path.is_dir() {
+        let stem = LoadFormat::ALL.iter().find_map(|format| {
+            let beginning = name.strip_suffix(".br").unwrap_or(name).strip_suffix(format.extension())?;
+            Some(beginning.strip_suffix('.')?.rsplit_once('.')?.0)
+        })?;
+        return Some(format!("a file of one rank, expected `{}`", path.with_file_name(stem).display()));
+    }
+    let names = fs::read_dir(path).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let stems = names.filter_map(|name| {
+        let (stem, rest) = name.split_once(".0.")?;
+        matches!(rest, "json" | "json.br" | "vom").then(|| stem.to_owned())
+    });
+    let stem = stems.min()?;
+    Some(format!("a folder with files of LB data, expected `{}`", path.join(stem).display()))
 }
 
 /// The format of the files of `stem`, and their names in the order of ranks.
@@ -79,11 +110,15 @@ fn rank_of(name: &str, prefix: &str) -> Option<(u32, LoadFormat)> {
 }
 
 /// The text of a file, decompressed if necessary.
-fn content(file: &str, format: LoadFormat) -> Result<Vec<u8>, String> {
+fn content(file: &str, format: LoadFormat, bytes_max: u64) -> Result<Vec<u8>, String> {
+    // Nobody names these files one by one, so a pipe among them would wait for nobody.
+    if fs::metadata(file).is_ok_and(|about| about.file_type().is_fifo()) {
+        return Err("a pipe, expected a file".to_owned());
+    }
     let bytes = input::read(Path::new(file)).map_err(|error| format!("cannot be read: {error}"))?;
     match format {
         LoadFormat::Vom => Ok(input::without_mark(&bytes).to_vec()),
-        LoadFormat::Json => json(&bytes, BYTES_MAX),
+        LoadFormat::Json => json(&bytes, bytes_max),
     }
 }
 
@@ -112,6 +147,7 @@ fn decompressed(compressed: &[u8], bytes_max: u64) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::Scratch;
 
     #[test]
     fn names_of_files_are_a_stem_a_rank_and_a_format() {
@@ -130,6 +166,33 @@ mod tests {
         ] {
             assert_eq!(rank_of(other, "data"), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_folder_or_one_file_leads_to_the_stem() {
+        let folder = Scratch::new("stem-hint");
+        let text = |name: &str| folder.join(name);
+        fs::create_dir(folder.path()).unwrap();
+        assert_eq!(hint(folder.text()), None, "nothing in it");
+        for name in ["run.0.json", "run.1.json.br", "old.0.vom"] {
+            fs::write(folder.join(name), "{}").unwrap();
+        }
+        let of_folder = format!("a folder with files of LB data, expected `{}`", text("old"));
+        assert_eq!(hint(folder.text()), Some(of_folder));
+        let of_file = Some(format!("a file of one rank, expected `{}`", text("run")));
+        assert_eq!(hint(&text("run.0.json")), of_file);
+        assert_eq!(hint(&text("run.1.json.br")), of_file);
+        assert_eq!((hint(&text("run")), hint(&text("x.trace"))), (None, None));
+    }
+
+    #[test]
+    fn a_pipe_is_no_file() {
+        let folder = Scratch::new("pipe");
+        fs::create_dir(folder.path()).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(folder.join("d.0.json")).status().unwrap();
+        assert!(made.success());
+        let refused = read(&folder.join("d")).unwrap_err();
+        assert!(refused.ends_with("d.0.json: a pipe, expected a file"), "{refused}");
     }
 
     /// A brotli stream of one stored block that holds "{}".

@@ -59,6 +59,13 @@ pub(super) struct Options {
     overheads: OverheadOptions,
 }
 
+/// Largest time that messages may take in virtual time, s. Times are ns in 64 bits.
+const MESSAGES_MOST_S: f64 = 1e9;
+
+/// Approximate memory of a simulation, in bytes per chunk and per rank.
+const CHUNK_BYTES: u64 = 120;
+const RANK_BYTES: u64 = 2_500;
+
 /// An array.
 #[derive(clap::Args)]
 #[group(id = "array", multiple = true)]
@@ -143,8 +150,30 @@ impl Options {
         for scenario in &mut scenarios {
             self.wires.apply(&mut scenario.network);
             self.overheads.apply(scenario, self.wires.seed);
+            let taken_s = self.overheads.messages_s(scenario) * scenario.array.iterations as f64;
+            if taken_s > MESSAGES_MOST_S {
+                return Err(Error::Usage(format!(
+                    "messages alone may take {taken_s:.0e} s, expected {MESSAGES_MOST_S:e} s at most: fewer --iterations, \
+                     or cheaper messages"
+                )));
+            }
+            check_memory(scenario, caribou::machine::available_memory())?;
         }
         Ok(scenarios)
+    }
+}
+
+/// Refuses an array that needs more memory than `available`, in bytes.
+fn check_memory(scenario: &ArrayScenario, available: Option<u64>) -> Result<(), Error> {
+    let (chunks, ranks) = (scenario.array.chunks, scenario.array.workers.len());
+    let needed = u64::from(chunks) * CHUNK_BYTES + ranks as u64 * RANK_BYTES;
+    match available {
+        Some(available) if needed > available => Err(Error::Usage(format!(
+            "{chunks} chunks on {ranks} ranks: the simulation needs {:.1} GB of memory, and {:.1} GB are available",
+            needed as f64 / 1e9,
+            available as f64 / 1e9
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -11,6 +11,9 @@ use virtual_cluster::{ArrayScenario, Bandwidths, DecisionCost, Noise, Overheads}
 use super::cluster::RANKS_MOST;
 use super::values;
 
+/// The shortest time slice. Each slice is simulated, so shorter ones take very long.
+const SLICE_MIN: Nanos = 10_000;
+
 /// What a run pays beside the work of its chunks.
 #[derive(clap::Args)]
 #[group(skip)]
@@ -37,8 +40,8 @@ pub(super) struct OverheadOptions {
     #[arg(long, value_name = "TIME|measured", default_value = "0s", value_parser = decision)]
     decision_cost: Cost,
     /// Time slice on a vCPU, as in 4ms: a worker and its neighbours run in turn, each at least so long. 0s if they share the
-    /// vCPU at any time.
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::time)]
+    /// vCPU at any time; otherwise 10us at least.
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = slice)]
     time_slice: Nanos,
     /// Standard deviation of measured loads of chunks and clocks of workers, as a part of the true value from 0 to 1; by --seed.
     #[arg(long, value_name = "PART", default_value = "0", value_parser = part)]
@@ -62,12 +65,33 @@ fn decision(text: &str) -> Result<Cost, String> {
     }
 }
 
+fn slice(text: &str) -> Result<Nanos, String> {
+    let slice = values::time(text)?;
+    if (1..SLICE_MIN).contains(&slice) {
+        return Err("expected 0s or a time from 10us on, as in 4ms".to_owned());
+    }
+    Ok(slice)
+}
+
 fn part(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));
     number.ok_or_else(|| "expected a number from 0 to 1, as in 0.05".to_owned())
 }
 
 impl OverheadOptions {
+    /// The most that the messages of a rank take in an iteration, in seconds: all of its chunks exchange with eight
+    /// neighbours, one message after another.
+    pub(super) fn messages_s(&self, scenario: &ArrayScenario) -> f64 {
+        let ranks = scenario.array.workers.len() as f64;
+        let messages = 8.0 * (f64::from(scenario.array.chunks) / ranks).ceil();
+        let slowest =
+            [self.link_bandwidth, self.host_bandwidth].into_iter().flatten().fold(f64::INFINITY, f64::min);
+        let on_link_s = self.message_bytes as f64 / slowest;
+        let hosted = f64::from(self.ranks_per_host);
+        messages * (on_link_s * hosted + 2.0 * self.message_cpu as f64 / 1e9)
+            + scenario.network.rtt as f64 / 1e9
+    }
+
     /// Gives a scenario these overheads.
     pub(super) fn apply(&self, scenario: &mut ArrayScenario, seed: u64) {
         let rate = |rate: Option<f64>| rate.unwrap_or(f64::INFINITY);
@@ -111,6 +135,12 @@ mod tests {
             let expected = "expected measured, or a time up to 1s for each chunk, as in 50ns";
             assert_eq!(decision(bad).unwrap_err(), expected, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_time_slice_is_none_or_not_too_short() {
+        assert_eq!((slice("0s"), slice("4ms"), slice("10us")), (Ok(0), Ok(4_000_000), Ok(10_000)));
+        assert_eq!(slice("1ns").unwrap_err(), "expected 0s or a time from 10us on, as in 4ms");
     }
 
     #[test]

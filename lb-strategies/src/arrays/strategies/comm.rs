@@ -55,11 +55,13 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
     ],
     build: |parameters| {
         let moves = parameters.number_or("moves", 0.0..=1e9, "all")?;
+        // A thousand million changes take minutes.
+        let steps = parameters.number_or("steps", 1.0..=1e9, "auto")?;
         Ok(Box::new(Comm {
             tolerance: parameters.number("tolerance", 0.0..=10.0)?,
             moves: moves.map(|moves| moves as usize),
             move_cost: parameters.number_or("move-cost", 0.0..=1000.0, "auto")?,
-            steps: parameters.count_or_auto("steps")?,
+            steps: steps.map(|steps| steps as u64),
             seed: parameters.integer("seed")?,
             background: Background::read(parameters)?,
         }))
