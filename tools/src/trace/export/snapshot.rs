@@ -83,7 +83,7 @@ fn workers(trace: &Trace, rank: usize) -> u64 {
 fn rank_load(trace: &Trace, rank: usize, id: u64) -> RankLoad {
     let samples = |rank: usize| trace.ranks[rank].samples.iter().filter(|sample| sample.sync == Some(id));
     // A phase of several balancing windows has a sample of each. The last one was decided.
-    let sample = |rank: usize| samples(rank).last();
+    let sample = |rank: usize| samples(rank).next_back();
     let report = trace.syncs.iter().find(|sync| sync.sync == id);
     let reported = report.and_then(|sync| Some((*sync.share.get(rank)?, *sync.capacity.get(rank)?)));
     let measured = || {
