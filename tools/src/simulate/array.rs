@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use lb_strategies::balancer::MOVE_COST;
-use lb_strategies::{ARRAYS, Listing, MoveCost, Period};
+use lb_strategies::{ARRAYS, EdgeUse, Listing, MoveCost, Period, Strategy};
 use virtual_cluster::{ARRAY_SCENARIOS, Array, ArrayScenario, ChunkCosts, array_scenario};
 
 use super::chunk_cost::{self, ChunkCost, Shape};
@@ -12,7 +12,7 @@ use super::compare::{DESCRIBED, Policy, all_complete, write_tables};
 use super::files::Files;
 use super::overheads::OverheadOptions;
 use super::{periods, values};
-use crate::{Error, recorded};
+use crate::{Error, input, recorded};
 
 /// Default of `--compare`. `program`, `rotate` and `random` are left out because they balance nothing here.
 const COMPARED: &str = "none,refine,refine-paper,greedy";
@@ -44,7 +44,8 @@ pub(super) struct Options {
     #[arg(long, exclusive = true)]
     list: bool,
     /// Strategies for arrays with their parameters, as in none,refine,tolerance=0.1; if not given all but `program`,
-    /// `rotate` and `random`, which balance nothing here.
+    /// `rotate` and `random`, which balance nothing here. Strategies get no messages between chunks, so `comm` differs from
+    /// others by chance only. Rank 0 decides, also under `hierarchical`.
     #[arg(long, value_name = "SPEC[,SPEC..]", default_value = COMPARED, hide_default_value = true)]
     compare: String,
     #[command(flatten)]
@@ -123,6 +124,9 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
     options.files.check()?;
     let strategies = Policy::list(&ARRAYS, Some(&options.compare))?;
+    if let Some(line) = note_without_messages(&strategies) {
+        input::note(&line);
+    }
     let comparisons = write_tables(&options.scenarios()?, &strategies, about, out)?;
     let periods = &options.described.period;
     if options.scenario.is_empty() && periods.len() > 1 {
@@ -244,6 +248,17 @@ impl ArrayOptions {
     }
 }
 
+/// A line about the strategies that use messages between chunks; none if no strategy does.
+fn note_without_messages(strategies: &[Policy<dyn Strategy>]) -> Option<String> {
+    let uses = |policy: &&Policy<dyn Strategy>| policy.strategy.terms().edges == EdgeUse::Always;
+    let names: Vec<&str> = strategies.iter().filter(uses).map(|policy| policy.spec.as_str()).collect();
+    let differ = "differ from those of other strategies by chance only";
+    (!names.is_empty()).then(|| {
+        let names = names.join("; ");
+        format!("strategies get no messages between chunks here, so results of {names} {differ}")
+    })
+}
+
 /// Description of a named scenario, to precede its size.
 fn about(scenario: &ArrayScenario) -> String {
     let entry = ARRAY_SCENARIOS.iter().find(|entry| entry.name == scenario.name);
@@ -262,4 +277,20 @@ fn write_list(out: &mut dyn Write) -> Result<(), Error> {
     }
     writeln!(out, "\nstrategies")?;
     Ok(out.write_all(ARRAYS.help().as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_uses_messages_is_told_to_get_none() {
+        let note = |list| note_without_messages(&Policy::list(&ARRAYS, Some(list)).unwrap());
+        assert_eq!(note(COMPARED), None);
+        let line = note("none,comm,moves=5,refine,comm").expect("`comm` uses messages");
+        assert!(
+            line.contains(" no messages between chunks here, so results of comm,moves=5; comm differ "),
+            "{line}"
+        );
+    }
 }
