@@ -4,7 +4,8 @@ use std::io::Write;
 
 use lb_strategies::balancer::MOVE_COST;
 use lb_strategies::{ARRAYS, EdgeUse, Listing, MoveCost, Period, Strategy};
-use virtual_cluster::{ARRAY_SCENARIOS, Array, ArrayScenario, ChunkCosts, array_scenario};
+use presentation::format;
+use virtual_cluster::{ARRAY_SCENARIOS, Array, ArrayScenario, ChunkCosts, RecordedLoads, array_scenario};
 
 use super::chunk_cost::{self, ChunkCost, Shape};
 use super::cluster::{self, NetworkOptions};
@@ -26,6 +27,8 @@ const SIMULATED_MOST: f64 = 1e9;
 const ITERATIONS_MOST: u64 = 10_000_000;
 /// Default number of iterations.
 const ITERATIONS: u64 = 500;
+/// Default size of a chunk in bytes.
+const STATE_BYTES: u64 = 524_288;
 /// Largest number of costs of random walks, because all are stored.
 const WALKED_MOST: f64 = 5e7;
 /// Largest number of chunks, because all are in memory.
@@ -92,9 +95,9 @@ struct ArrayOptions {
     /// Chunks that must finish an iteration before a chunk begins its next: its neighbours in a grid, or none.
     #[arg(long, default_value = "grid", value_parser = ["grid", "none"])]
     exchange: String,
-    /// Bytes of a chunk that travel when it moves.
-    #[arg(long, value_name = "BYTES", default_value = "524288", value_parser = presentation::count_parser(0..=1_000_000_000_000u64))]
-    state_bytes: u64,
+    /// Bytes of a chunk that travel when it moves; if not given the mean recorded size, and 524288 without recorded sizes.
+    #[arg(long, value_name = "BYTES", value_parser = presentation::count_parser(0..=1_000_000_000_000u64))]
+    state_bytes: Option<u64>,
     /// Bytes a second at which a rank sends chunks that move; the balancer expects 4e9 until it has seen moves.
     #[arg(long, value_name = "BYTES/S", default_value = "4e9", value_parser = values::speed)]
     bandwidth: f64,
@@ -218,8 +221,21 @@ impl ArrayOptions {
             )));
         }
         let array = self.array(chunks, self.iterations.unwrap_or(loads.phases()), cluster.workers())?;
+        let array = Array { state_bytes: self.state_bytes_of(stem, &loads), ..array };
         let costs = ChunkCosts::Listed(loads.costs(scale));
         Ok(ArrayScenario { costs, homes: Some(homes.into()), ..self.on(&cluster, array, seed)? })
+    }
+
+    /// The size of a chunk. If no option gives it, a line on standard error tells it.
+    fn state_bytes_of(&self, stem: &str, loads: &RecordedLoads) -> u64 {
+        self.state_bytes.unwrap_or_else(|| {
+            let (bytes, source) = match loads.mean_bytes() {
+                Some(mean) => (mean, "the mean recorded size"),
+                None => (STATE_BYTES, "because no size is recorded"),
+            };
+            input::note(&format!("{stem}: a chunk that moves has {}, {source}", format::bytes(bytes)));
+            bytes
+        })
     }
 
     /// The array, if its size can be simulated. Its period is the first requested one.
@@ -235,7 +251,8 @@ impl ArrayOptions {
             return Err(Error::Usage(why));
         }
         let period = self.period.first().copied().unwrap_or(Period::Auto);
-        Ok(Array { chunks, iterations, period, state_bytes: self.state_bytes, workers })
+        let state_bytes = self.state_bytes.unwrap_or(STATE_BYTES);
+        Ok(Array { chunks, iterations, period, state_bytes, workers })
     }
 
     /// This array on the cluster, with equal costs of all chunks.

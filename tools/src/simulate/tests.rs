@@ -482,6 +482,38 @@ fn recorded_loads_are_run_as_they_were_recorded() {
 }
 
 #[test]
+fn recorded_sizes_are_those_of_chunks_that_move() {
+    let phase = |id: u32, tasks: &[(u32, u64)]| {
+        let task = |(id, bytes): &(u32, u64)| {
+            let entity = format!(r#"{{"type": "object", "id": {id}, "home": 0, "migratable": true}}"#);
+            let attributes = format!(r#"{{"state_bytes": {bytes}}}"#);
+            format!(
+                r#"{{"entity": {entity}, "node": 0, "resource": "cpu", "time": 1.0, "attributes": {attributes}}}"#
+            )
+        };
+        let tasks: Vec<String> = tasks.iter().map(task).collect();
+        format!(r#"{{"id": {id}, "tasks": [{}]}}"#, tasks.join(", "))
+    };
+    let file = |tasks: &[(u32, u64)]| {
+        let phases: Vec<String> = (0..30).map(|id| phase(id, tasks)).collect();
+        format!(r#"{{"type": "LBDatafile", "phases": [{}]}}"#, phases.join(", "))
+    };
+    let sized = [(1, 100_000_000), (2, 300_000_000), (3, 200_000_000)];
+    let sizes = folder("sizes", &[("r.0.json", &file(&sized)), ("r.1.json", &file(&[]))]);
+    let unsized_tasks = sized.map(|(id, _)| (id, 1));
+    let none = folder("no-sizes", &[("r.0.json", &file(&unsized_tasks)), ("r.1.json", &file(&[]))]);
+    let run = |folder: &Scratch, more: &[&str]| {
+        let cost = format!("recorded:{}", folder.join("r"));
+        let options = ["--compare", "greedy", "--period", "1", "--bandwidth", "5e7", "--cost", &cost];
+        line_of("greedy", &array(&[&options, more].concat()).unwrap())
+    };
+    let mean = run(&sizes, &[]);
+    assert_eq!(mean, run(&sizes, &["--state-bytes", "2e8"]));
+    assert_ne!(mean, run(&sizes, &["--state-bytes", "524288"]));
+    assert_eq!(run(&none, &[]), run(&none, &["--state-bytes", "524288"]));
+}
+
+#[test]
 fn options_and_files_that_contradict_recorded_loads_are_one_line() {
     let good = folder("good", &RECORDED);
     let gap = folder("gap", &[("r.0.vom", "0,1,1"), ("r.2.vom", "0,2,1")]);
