@@ -92,7 +92,8 @@ struct ArrayOptions {
         help = chunk_cost::help()
     )]
     cost: ChunkCost,
-    /// Chunks that must finish an iteration before a chunk begins its next: its neighbours in a grid, or none.
+    /// Chunks that must finish an iteration before a chunk begins its next: its neighbours in a grid that wraps around at its
+    /// edges, or none.
     #[arg(long, default_value = "grid", value_parser = ["grid", "none"])]
     exchange: String,
     /// Bytes of a chunk that travel when it moves; if not given the mean recorded size, and 524288 without recorded sizes.
@@ -176,8 +177,7 @@ impl ArrayOptions {
                 "--period {period}: {why}, {decided:.0e}, expected {DECIDED_MOST:e} at most"
             )));
         }
-        let name = if self.period.len() > 1 { format!("period {period}") } else { DESCRIBED.to_owned() };
-        Ok(ArrayScenario { name, array, ..scenario.clone() })
+        Ok(ArrayScenario { name: format!("period {period}"), array, ..scenario.clone() })
     }
 
     /// Chunks in blocks, with synthetic costs.
