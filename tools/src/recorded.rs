@@ -35,7 +35,10 @@ pub(crate) fn read(option: &str, stem: &str) -> Result<RecordedLoads, Error> {
         let loads = RecordedLoads::new(snapshots).map_err(wrong)?;
         let last_ns = trace.syncs.iter().map(|sync| sync.at_ns).max().unwrap_or(0);
         let (last_s, lb) = (decimal(last_ns as f64 / 1e9, 3), &trace.run.lb);
-        input::note(&format!("{stem}: the recorded run took {last_s} s to its last sync, under {lb}"));
+        input::note(&format!(
+            "{stem}: the recorded run took {last_s} s to its last sync, under {lb}; its shares of vCPUs, neighbours and \
+             messages are not simulated"
+        ));
         return Ok(loads);
     }
     let (format, files) = files::read(stem).map_err(wrong)?;

@@ -209,6 +209,21 @@ impl RecordedLoads {
         self.snapshots.iter().map(longest_ns).sum::<f64>() / 1e9 / self.snapshots.len() as f64
     }
 
+    /// Mean size of a chunk that has a recorded size; none if no chunk has more than 1 byte.
+    ///
+    /// ```
+    /// use virtual_cluster::{LoadFormat, RecordedLoads};
+    /// let loads = RecordedLoads::parse(LoadFormat::Vom, &[("a.0.vom", b"0,7,1.5\n")])?;
+    /// assert_eq!(loads.mean_bytes(), None, "this format has no sizes");
+    /// # Ok::<(), virtual_cluster::RecordedLoadsError>(())
+    /// ```
+    pub fn mean_bytes(&self) -> Option<u64> {
+        let chunks = self.snapshots.iter().flat_map(|snapshot| &snapshot.chunks);
+        let add = |(sum, count): (u128, u128), bytes: u64| (sum + u128::from(bytes), count + 1);
+        let (sum, count) = chunks.map(|chunk| chunk.bytes).filter(|&bytes| bytes > 1).fold((0, 0), add);
+        (count > 0).then(|| ((sum + count / 2) / count) as u64)
+    }
+
     /// The phases as a strategy would get them, with the chunks that have a load in them.
     pub fn snapshots(&self) -> &[Snapshot] {
         &self.snapshots

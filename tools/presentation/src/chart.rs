@@ -1,10 +1,16 @@
 //! Draws a chart: lines and dots between two axes, with a legend and shaded bands.
 
 use crate::format::decimal;
-use crate::svg::{Anchor, Area, Svg, ticks};
+use crate::svg::{Anchor, Area, Mark, Svg, ticks};
 
 /// Colours that colour-blind people can distinguish (Okabe and Ito).
 pub const COLOURS: [&str; 7] = ["#d55e00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000"];
+
+/// Marks of the series: the first for as many series as there are colours, and so on.
+const MARKS: [Mark; 4] = [Mark::Dot, Mark::Square, Mark::Triangle, Mark::Diamond];
+
+/// Largest number of dots of a chart that shows which of them coincide. More dots are a cloud.
+const DISTINCT_MAX: usize = 500;
 
 /// Fill of a band: a pale version of the orange of [`COLOURS`].
 const BAND: &str = "#fbefd6";
@@ -52,7 +58,7 @@ pub struct Band {
     pub to: f64,
 }
 
-/// Dots and a line of one colour.
+/// Dots and a line of one colour. If there are more series than colours, further series have other marks and dashes.
 #[derive(Clone, Debug)]
 pub struct Series {
     /// Name in the legend.
@@ -85,23 +91,57 @@ impl Chart {
             &self.caption,
         );
         let legend = Area::at((area.left + LEFT, area.top + 36.0), (area.width - LEFT - RIGHT, 0.0));
-        let high = svg.legend(legend, &self.legend());
+        let names = self.series.iter().map(|series| series.name.as_str());
+        let high = svg.legend_of(legend, names, |svg, place, square| self.draw_symbol(svg, place, square));
         let top = legend.top + high + 6.0;
         let inner = Area::at((legend.left, top), (legend.width, area.bottom() - BELOW - top));
         self.draw_bands(svg, inner);
         self.draw_axes(svg, inner);
-        let at = |(x, y): (f64, f64)| (self.horizontal.right_of(inner, x), self.vertical.above(inner, y));
-        for (series, colour) in self.series.iter().zip(COLOURS.into_iter().cycle()) {
-            let visible = series.dots.iter().filter(|(_, y)| *y <= self.vertical.to);
-            svg.dots(visible.map(|&dot| at(dot)), series.radius, colour, series.opacity);
-            svg.path(series.line.iter().map(|&point| at(point)), colour, 2.0);
+        for (place, series) in self.series.iter().enumerate() {
+            let (colour, mark, dash) = look(place);
+            let (alone, covered): (Vec<_>, Vec<_>) = self
+                .visible(inner, series)
+                .map(|dot| (dot, self.below(inner, place, dot)))
+                .partition(|it| it.1 == 0);
+            svg.marks(mark, alone.into_iter().map(|it| it.0), series.radius, colour, series.opacity);
+            for (dot, below) in covered {
+                svg.outline(mark, dot, series.radius + 3.0 * below as f64, colour);
+            }
+            svg.dashed_path(series.line.iter().map(|&point| self.at(inner, point)), colour, 2.0, dash);
         }
         self.name_bands(svg, inner);
     }
 
-    fn legend(&self) -> Vec<(String, &'static str)> {
-        let names = self.series.iter().map(|series| series.name.clone());
-        names.zip(COLOURS.into_iter().cycle()).collect()
+    fn at(&self, inner: Area, (x, y): (f64, f64)) -> (f64, f64) {
+        (self.horizontal.right_of(inner, x), self.vertical.above(inner, y))
+    }
+
+    fn visible<'s>(&'s self, inner: Area, series: &'s Series) -> impl Iterator<Item = (f64, f64)> + 's {
+        let visible = series.dots.iter().filter(|(_, y)| *y <= self.vertical.to);
+        visible.map(move |&dot| self.at(inner, dot))
+    }
+
+    /// Number of earlier series with equally large dots that the dot of series `place` would cover. In a cloud none counts.
+    fn below(&self, inner: Area, place: usize, dot: (f64, f64)) -> usize {
+        if self.series.iter().map(|series| series.dots.len()).sum::<usize>() > DISTINCT_MAX {
+            return 0;
+        }
+        let radius = self.series[place].radius;
+        let covers = |other: (f64, f64)| (other.0 - dot.0).hypot(other.1 - dot.1) < radius;
+        let earlier = self.series[..place].iter().filter(|series| series.radius <= radius);
+        earlier.filter(|series| self.visible(inner, series).any(covers)).count()
+    }
+
+    /// Draws the mark of a series in the legend; the line of a series without dots.
+    fn draw_symbol(&self, svg: &mut Svg, place: usize, square: Area) {
+        let ((colour, mark, dash), series) = (look(place), &self.series[place]);
+        let middle = square.top + square.height / 2.0;
+        if series.dots.is_empty() {
+            svg.dashed_path([(square.left, middle), (square.right(), middle)], colour, 4.0, dash);
+        } else {
+            let centre = (square.left + square.width / 2.0, middle);
+            svg.marks(mark, [centre], 5.0, colour, 1.0);
+        }
     }
 
     fn draw_bands(&self, svg: &mut Svg, inner: Area) {
@@ -140,6 +180,12 @@ impl Chart {
             svg.line((inner.left, y), (inner.right(), y), "#808080", 1.5);
         }
     }
+}
+
+/// Colour, mark and length of dashes of the series at `place`.
+fn look(place: usize) -> (&'static str, Mark, u32) {
+    let round = place / COLOURS.len();
+    (COLOURS[place % COLOURS.len()], MARKS[round % MARKS.len()], 6 * (round % 3) as u32)
 }
 
 impl Axis {
@@ -210,7 +256,55 @@ mod tests {
         for words in ["a &amp; b", ">none<", ">neighbour<", ">time (s)<", ">10<"] {
             assert!(text.contains(words), "{words}: {text}");
         }
-        assert_eq!(text.matches("<circle").count(), 2);
+        assert_eq!(text.matches("<circle").count(), 2 + 1, "one is in the legend");
+    }
+
+    fn drawn(series: Vec<Series>) -> String {
+        let mut svg = Svg::new(400.0, 300.0, "test");
+        Chart { series, ..chart() }.draw(&mut svg, Area::at((0.0, 0.0), (400.0, 300.0)));
+        svg.finish()
+    }
+
+    #[test]
+    fn series_beyond_the_colours_have_other_marks_and_dashes() {
+        let mut looks: Vec<_> =
+            (0..28).map(look).map(|(colour, mark, _)| format!("{colour} {mark:?}")).collect();
+        looks.sort();
+        looks.dedup();
+        assert_eq!(looks.len(), 28);
+        let dots = |number: usize| Series {
+            dots: vec![(number as f64, 1.0)],
+            line: Vec::new(),
+            ..chart().series[0].clone()
+        };
+        let text = drawn((0..10).map(dots).collect());
+        assert_eq!((text.matches("<circle").count(), text.matches("<polygon").count()), (14, 6), "{text}");
+        let lines = vec![Series { dots: Vec::new(), ..chart().series[0].clone() }; 10];
+        assert_eq!(
+            drawn(lines).matches("stroke-dasharray").count(),
+            6,
+            "three lines, here and in the legend"
+        );
+    }
+
+    #[test]
+    fn dots_that_coincide_stay_visible_unless_they_are_a_cloud() {
+        let series = |dots| Series { dots, line: Vec::new(), ..chart().series[0].clone() };
+        let text = drawn(vec![
+            series(vec![(1.0, 0.5)]),
+            series(vec![(1.0, 0.5), (3.0, 1.0)]),
+            series(vec![(1.0, 0.5)]),
+        ]);
+        for radius in ["r=\"5\"", "r=\"8\""] {
+            assert!(
+                text.contains(&format!("{radius}/></g>\n"))
+                    && text.contains("fill=\"none\" stroke=\"#0072b2\""),
+                "{text}"
+            );
+        }
+        assert_eq!(text.matches("stroke-width=\"2\"><circle").count(), 2, "{text}");
+        let cloud = vec![(1.0, 0.5); DISTINCT_MAX];
+        assert!(!drawn(vec![series(cloud.clone()), series(cloud)]).contains("stroke-width=\"2\"><circle"));
     }
 
     #[test]

@@ -20,6 +20,19 @@ pub enum Anchor {
     End,
 }
 
+/// The shape of a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A circle.
+    Dot,
+    /// A square.
+    Square,
+    /// A triangle that points upwards.
+    Triangle,
+    /// A square on its corner.
+    Diamond,
+}
+
 /// A rectangle of the picture, in pixels.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
@@ -87,31 +100,62 @@ impl Svg {
 
     /// Draws a line through all points.
     pub fn path(&mut self, points: impl IntoIterator<Item = (f64, f64)>, colour: &str, width: f64) {
+        self.dashed_path(points, colour, width, 0);
+    }
+
+    /// Draws a line of dashes of this length in pixels through all points. A length of 0 is no dashes.
+    pub fn dashed_path(
+        &mut self,
+        points: impl IntoIterator<Item = (f64, f64)>,
+        colour: &str,
+        width: f64,
+        dash: u32,
+    ) {
         let mut path = String::new();
         for (x, y) in points {
             let command = if path.is_empty() { 'M' } else { 'L' };
             // Writing to a string cannot fail.
             let _ = write!(path, "{command}{x:.1} {y:.1}");
         }
+        let dashes = if dash > 0 { format!(" stroke-dasharray=\"{dash} 3\"") } else { String::new() };
         self.put(format_args!(
-            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" \
+            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"{dashes} \
              stroke-linejoin=\"round\"/>\n"
         ));
     }
 
-    /// Draws dots of one colour. A low opacity makes their density visible.
-    pub fn dots(
+    /// Draws marks of one colour. A low opacity makes their density visible.
+    pub fn marks(
         &mut self,
+        mark: Mark,
         centres: impl IntoIterator<Item = (f64, f64)>,
         radius: f64,
         colour: &str,
         opacity: f64,
     ) {
         self.put(format_args!("<g fill=\"{colour}\" fill-opacity=\"{opacity}\">"));
-        for (x, y) in centres {
-            self.put(format_args!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"/>"));
-        }
+        centres.into_iter().for_each(|centre| self.mark(mark, centre, radius));
         self.put(format_args!("</g>\n"));
+    }
+
+    /// Draws the outline of a mark.
+    pub fn outline(&mut self, mark: Mark, centre: (f64, f64), radius: f64, colour: &str) {
+        self.put(format_args!("<g fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\">"));
+        self.mark(mark, centre, radius);
+        self.put(format_args!("</g>\n"));
+    }
+
+    fn mark(&mut self, mark: Mark, (x, y): (f64, f64), r: f64) {
+        let corners = match mark {
+            Mark::Dot => {
+                return self.put(format_args!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r}\"/>"));
+            }
+            Mark::Square => vec![(x - r, y - r), (x + r, y - r), (x + r, y + r), (x - r, y + r)],
+            Mark::Triangle => vec![(x, y - 1.2 * r), (x + 1.2 * r, y + r), (x - 1.2 * r, y + r)],
+            Mark::Diamond => vec![(x, y - 1.4 * r), (x + 1.4 * r, y), (x, y + 1.4 * r), (x - 1.4 * r, y)],
+        };
+        let corners: Vec<String> = corners.into_iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        self.put(format_args!("<polygon points=\"{}\"/>", corners.join(" ")));
     }
 
     /// Ends a shape, with or without a hint.
@@ -147,13 +191,24 @@ impl Svg {
 
     /// Draws names beside their colours, in lines as wide as the area. Returns the height of the legend.
     pub fn legend(&mut self, area: Area, entries: &[(String, impl AsRef<str>)]) -> f64 {
+        let names = entries.iter().map(|(name, _)| name.as_str());
+        self.legend_of(area, names, |svg, place, square| svg.rect(square, entries[place].1.as_ref(), None))
+    }
+
+    /// The same with symbols that `draw` draws: it gets the place of a name and the square beside it.
+    pub(crate) fn legend_of<'n>(
+        &mut self,
+        area: Area,
+        names: impl Iterator<Item = &'n str>,
+        draw: impl Fn(&mut Svg, usize, Area),
+    ) -> f64 {
         let (mut x, mut y) = (area.left, area.top);
-        for (name, colour) in entries {
+        for (place, name) in names.enumerate() {
             let width = 24.0 + 6.6 * name.chars().count() as f64;
             if x + width > area.left + area.width && x > area.left {
                 (x, y) = (area.left, y + 18.0);
             }
-            self.rect(Area { left: x, top: y, width: 12.0, height: 12.0 }, colour.as_ref(), None);
+            draw(self, place, Area { left: x, top: y, width: 12.0, height: 12.0 });
             self.sized_text((x + 16.0, y + 10.0), 11, Anchor::Start, name);
             x += width + 10.0;
         }

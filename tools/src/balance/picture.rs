@@ -34,45 +34,36 @@ fn charts(report: &Report) -> Vec<Chart> {
     let mut charts = vec![chart(
         format!("Phase {phase}: imbalance by chunks moved; grey: no placement is below"),
         ["chunks moved", "imbalance after the moves"],
-        (first.map(|row| row.max_over_avg_least), 1.0),
+        first.map_or(1.0, |row| row.max_over_avg_least),
         series(report, |row| (row.moved_chunks as f64, row.max_over_avg_after)),
     )];
     if report.has_messages() {
         let ms = |ns: u64| ns as f64 / 1e6;
         let place = |row: &Row| (row.bytes_between_ranks as f64 / f64::from(1 << 20), ms(row.predicted_ns));
         charts.push(chart(
-            format!(
-                "Phase {phase}: predicted time by bytes between ranks; at the bottom: no placement is below"
-            ),
+            format!("Phase {phase}: predicted time by bytes between ranks; grey: no placement is below"),
             ["MiB between ranks", "predicted time of the phase (ms)"],
-            (None, first.map_or(0.0, |row| ms(row.bound_ns))),
+            first.map_or(0.0, |row| ms(row.bound_ns)),
             series(report, place),
         ));
     }
     charts
 }
 
-/// A chart whose vertical axis begins at `from`.
-fn chart(
-    caption: String,
-    [across, up]: [&str; 2],
-    (level, from): (Option<f64>, f64),
-    series: Vec<Series>,
-) -> Chart {
+/// A chart with a grey line at `least`. The vertical axis begins a little below it, so that the line is visible.
+fn chart(caption: String, [across, up]: [&str; 2], least: f64, series: Vec<Series>) -> Chart {
     let dots = || series.iter().flat_map(|series| &series.dots);
     let most = |value: fn(&(f64, f64)) -> f64| dots().map(value).fold(0.0, f64::max);
-    let axis = |title: &str, from: f64, most: f64| Axis {
-        title: title.to_owned(),
-        from,
-        to: from + 1.05 * (most - from).max(f64::EPSILON),
-        whole: false,
+    let axis = |title: &str, from: f64, below: f64, most: f64| {
+        let range = (most - from).max(1e-3 * from).max(f64::EPSILON);
+        Axis { title: title.to_owned(), from: from - below * range, to: from + 1.05 * range, whole: false }
     };
     Chart {
         caption,
-        horizontal: axis(across, 0.0, most(|dot| dot.0)),
-        vertical: axis(up, from, most(|dot| dot.1)),
+        horizontal: axis(across, 0.0, 0.02, most(|dot| dot.0)),
+        vertical: axis(up, least, 0.06, most(|dot| dot.1)),
         bands: Vec::new(),
-        level,
+        level: Some(least),
         series,
     }
 }
@@ -117,6 +108,14 @@ fn front(mut dots: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_line_below_which_no_placement_is_lies_above_the_axis() {
+        for least in [0.0, 1.0, 250.0] {
+            let chart = chart(String::new(), ["", ""], least, Vec::new());
+            assert!(chart.vertical.from < least && chart.level == Some(least), "{chart:?}");
+        }
+    }
 
     #[test]
     fn the_front_falls_from_left_to_right() {

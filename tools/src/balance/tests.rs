@@ -214,7 +214,7 @@ fn a_recorded_run_is_simulated_again_with_other_ranks_and_periods() {
     let chunks = trace.syncs[0].reported.as_ref().expect("kept").chunks.len();
     let same = simulate(&["--period", "1"]);
     assert!(
-        same.starts_with(&format!("described: 2 x 1 workers, {chunks} chunks, {SYNCS} iterations")),
+        same.starts_with(&format!("period 1: 2 x 1 workers, {chunks} chunks, {SYNCS} iterations")),
         "{same}"
     );
     let more = simulate(&["--period", "2,5ms", "--ranks", "3"]);

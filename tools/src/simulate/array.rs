@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use lb_strategies::balancer::MOVE_COST;
-use lb_strategies::{ARRAYS, Listing, MoveCost, Period};
-use virtual_cluster::{ARRAY_SCENARIOS, Array, ArrayScenario, ChunkCosts, array_scenario};
+use lb_strategies::{ARRAYS, EdgeUse, Listing, MoveCost, Period, Strategy};
+use presentation::format;
+use virtual_cluster::{ARRAY_SCENARIOS, Array, ArrayScenario, ChunkCosts, RecordedLoads, array_scenario};
 
 use super::chunk_cost::{self, ChunkCost, Shape};
 use super::cluster::{self, NetworkOptions};
@@ -12,7 +13,7 @@ use super::compare::{DESCRIBED, Policy, all_complete, write_tables};
 use super::files::Files;
 use super::overheads::OverheadOptions;
 use super::{periods, values};
-use crate::{Error, recorded};
+use crate::{Error, input, recorded};
 
 /// Default of `--compare`. `program`, `rotate` and `random` are left out because they balance nothing here.
 const COMPARED: &str = "none,refine,refine-paper,greedy";
@@ -26,6 +27,8 @@ const SIMULATED_MOST: f64 = 1e9;
 const ITERATIONS_MOST: u64 = 10_000_000;
 /// Default number of iterations.
 const ITERATIONS: u64 = 500;
+/// Default size of a chunk in bytes.
+const STATE_BYTES: u64 = 524_288;
 /// Largest number of costs of random walks, because all are stored.
 const WALKED_MOST: f64 = 5e7;
 /// Largest number of chunks, because all are in memory.
@@ -44,7 +47,8 @@ pub(super) struct Options {
     #[arg(long, exclusive = true)]
     list: bool,
     /// Strategies for arrays with their parameters, as in none,refine,tolerance=0.1; if not given all but `program`,
-    /// `rotate` and `random`, which balance nothing here.
+    /// `rotate` and `random`, which balance nothing here. Strategies get no messages between chunks, so `comm` differs from
+    /// others by chance only. Rank 0 decides, also under `hierarchical`.
     #[arg(long, value_name = "SPEC[,SPEC..]", default_value = COMPARED, hide_default_value = true)]
     compare: String,
     #[command(flatten)]
@@ -95,12 +99,13 @@ struct ArrayOptions {
         help = chunk_cost::help()
     )]
     cost: ChunkCost,
-    /// Chunks that must finish an iteration before a chunk begins its next: its neighbours in a grid, or none.
+    /// Chunks that must finish an iteration before a chunk begins its next: its neighbours in a grid that wraps around at its
+    /// edges, or none.
     #[arg(long, default_value = "grid", value_parser = ["grid", "none"])]
     exchange: String,
-    /// Bytes of a chunk that travel when it moves.
-    #[arg(long, value_name = "BYTES", default_value = "524288", value_parser = presentation::count_parser(0..=1_000_000_000_000u64))]
-    state_bytes: u64,
+    /// Bytes of a chunk that travel when it moves; if not given the mean recorded size, and 524288 without recorded sizes.
+    #[arg(long, value_name = "BYTES", value_parser = presentation::count_parser(0..=1_000_000_000_000u64))]
+    state_bytes: Option<u64>,
     /// Bytes a second at which a rank sends chunks that move; the balancer expects 4e9 until it has seen moves.
     #[arg(long, value_name = "BYTES/S", default_value = "4e9", value_parser = values::speed)]
     bandwidth: f64,
@@ -130,6 +135,9 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
     options.files.check()?;
     let strategies = Policy::list(&ARRAYS, Some(&options.compare))?;
+    if let Some(line) = note_without_messages(&strategies) {
+        input::note(&line);
+    }
     let comparisons = write_tables(&options.scenarios()?, &strategies, about, out)?;
     let periods = &options.described.period;
     if options.scenario.is_empty() && periods.len() > 1 {
@@ -198,8 +206,7 @@ impl ArrayOptions {
                 "--period {period}: {why}, {decided:.0e}, expected {DECIDED_MOST:e} at most"
             )));
         }
-        let name = if self.period.len() > 1 { format!("period {period}") } else { DESCRIBED.to_owned() };
-        Ok(ArrayScenario { name, array, ..scenario.clone() })
+        Ok(ArrayScenario { name: format!("period {period}"), array, ..scenario.clone() })
     }
 
     /// Chunks in blocks, with synthetic costs.
@@ -243,8 +250,21 @@ impl ArrayOptions {
             )));
         }
         let array = self.array(chunks, self.iterations.unwrap_or(loads.phases()), cluster.workers())?;
+        let array = Array { state_bytes: self.state_bytes_of(stem, &loads), ..array };
         let costs = ChunkCosts::Listed(loads.costs(scale));
         Ok(ArrayScenario { costs, homes: Some(homes.into()), ..self.on(&cluster, array, seed)? })
+    }
+
+    /// The size of a chunk. If no option gives it, a line on standard error tells it.
+    fn state_bytes_of(&self, stem: &str, loads: &RecordedLoads) -> u64 {
+        self.state_bytes.unwrap_or_else(|| {
+            let (bytes, source) = match loads.mean_bytes() {
+                Some(mean) => (mean, "the mean recorded size"),
+                None => (STATE_BYTES, "because no size is recorded"),
+            };
+            input::note(&format!("{stem}: a chunk that moves has {}, {source}", format::bytes(bytes)));
+            bytes
+        })
     }
 
     /// The array, if its size can be simulated. Its period is the first requested one.
@@ -260,7 +280,8 @@ impl ArrayOptions {
             return Err(Error::Usage(why));
         }
         let period = self.period.first().copied().unwrap_or(Period::Auto);
-        Ok(Array { chunks, iterations, period, state_bytes: self.state_bytes, workers })
+        let state_bytes = self.state_bytes.unwrap_or(STATE_BYTES);
+        Ok(Array { chunks, iterations, period, state_bytes, workers })
     }
 
     /// This array on the cluster, with equal costs of all chunks.
@@ -271,6 +292,17 @@ impl ArrayOptions {
             ..ArrayScenario::new(DESCRIBED, array, cluster.vcpus(seed)?)
         })
     }
+}
+
+/// A line about the strategies that use messages between chunks; none if no strategy does.
+fn note_without_messages(strategies: &[Policy<dyn Strategy>]) -> Option<String> {
+    let uses = |policy: &&Policy<dyn Strategy>| policy.strategy.terms().edges == EdgeUse::Always;
+    let names: Vec<&str> = strategies.iter().filter(uses).map(|policy| policy.spec.as_str()).collect();
+    let differ = "differ from those of other strategies by chance only";
+    (!names.is_empty()).then(|| {
+        let names = names.join("; ");
+        format!("strategies get no messages between chunks here, so results of {names} {differ}")
+    })
 }
 
 /// Description of a named scenario, to precede its size.
@@ -291,4 +323,20 @@ fn write_list(out: &mut dyn Write) -> Result<(), Error> {
     }
     writeln!(out, "\nstrategies")?;
     Ok(out.write_all(ARRAYS.help().as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_uses_messages_is_told_to_get_none() {
+        let note = |list| note_without_messages(&Policy::list(&ARRAYS, Some(list)).unwrap());
+        assert_eq!(note(COMPARED), None);
+        let line = note("none,comm,moves=5,refine,comm").expect("`comm` uses messages");
+        assert!(
+            line.contains(" no messages between chunks here, so results of comm,moves=5; comm differ "),
+            "{line}"
+        );
+    }
 }

@@ -10,6 +10,7 @@ use virtual_cluster::{ArrayRun, ArrayScenario, SyncRun};
 
 use super::compare::{Comparable, Comparison, Metrics, Outcome, seconds};
 use super::files::text;
+use super::table;
 
 /// Figures of one strategy in one scenario.
 #[derive(Clone, Debug, Serialize)]
@@ -106,6 +107,8 @@ impl Metrics for ArrayMetrics {
     const COLUMNS: &'static [&'static str] =
         &["saved_percent", "idle_worker_s", "syncs", "moves", "messages", "missing", "predictor"];
     const BASELINE: Option<&'static str> = Some("none");
+    const LEGEND: Option<&'static str> =
+        Some("messages: between ranks, those of chunks and of syncs, and the chunks that move");
     const PLOT: &'static str = "how long each iteration took";
 
     fn cells(&self) -> Vec<String> {
@@ -135,6 +138,7 @@ impl Metrics for ArrayMetrics {
     }
 
     fn chart(comparison: &Comparison<Self>) -> Chart {
-        comparison.chart_of_times("iteration", |metrics| &metrics.iteration_times_s)
+        let chart = comparison.chart_of_times("iteration", |metrics| &metrics.iteration_times_s);
+        Chart { caption: format!("{}: {}", comparison.scenario, table::size(comparison)), ..chart }
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn help() -> String {
     let lines = SHAPES.iter().map(|(name, meaning)| format!("\n  {name}: {meaning}"));
     format!(
         "The cost of a chunk in an iteration; of all but recorded loads the mean is 1:{}\n\
-         With recorded loads an iteration is a phase. Chunks, ranks, where chunks begin and the number of iterations are \
+         With recorded loads an iteration is a whole recorded phase: with --period 5 five phases pass between two syncs. Chunks, ranks, where chunks begin and the number of iterations are \
          those of the recording; after the last phase comes the first again. With another --ranks chunks begin in blocks. A \
          rank has one worker and speed 1 unless options say otherwise",
         lines.collect::<String>()

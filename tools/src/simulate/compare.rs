@@ -11,7 +11,6 @@ use lb_strategies::Table;
 use lb_strategies::pool::Nanos;
 use lb_strategies::spec::split_list;
 use presentation::chart::{Axis, Chart, Series};
-use presentation::format::decimal;
 use serde::Serialize;
 
 use super::table;
@@ -91,7 +90,7 @@ pub(super) trait Metrics: Serialize {
     const COLUMNS: &'static [&'static str];
     /// The policy with which saved time is compared; none if no savings are shown.
     const BASELINE: Option<&'static str> = None;
-    /// Meaning of the columns, for a line under the last table; none if each table has such a line.
+    /// Meaning of columns that the line under each table does not tell, for a line under the last table.
     const LEGEND: Option<&'static str> = None;
     /// Title of the plot.
     const PLOT: &'static str;
@@ -163,7 +162,7 @@ impl<M: Metrics> Comparison<M> {
         let top = 1.08 * self.outcomes.iter().flat_map(finite).fold(1e-9, f64::max);
         let turns = self.iterations as f64;
         let line = |outcome: &Outcome<M>| Series {
-            name: format!("{}: {} s", outcome.policy, decimal(outcome.makespan_s, 1)),
+            name: format!("{}: {} s", outcome.policy, table::seconds(outcome.makespan_s)),
             dots: Vec::new(),
             radius: 0.0,
             opacity: 1.0,

@@ -58,7 +58,24 @@ pub(super) fn size<M>(comparison: &Comparison<M>) -> String {
     format!("{ranks} x {each} workers, {chunks}{units}{iterations} {turns}, ideal {} s", seconds(*ideal_s))
 }
 
-/// Seconds to a tenth; below 1 s to a tenth of a millisecond.
-fn seconds(value: f64) -> String {
-    if value > 0.0 && value < 1.0 { format!("{value:.4}") } else { format!("{value:.1}") }
+/// Seconds with at least four significant digits from 1 s on; below 1 s to a tenth of a millisecond.
+pub(super) fn seconds(value: f64) -> String {
+    let decimals = match value {
+        value if value > 0.0 && value < 1.0 => 4,
+        value if value < 10.0 => 3,
+        value if value < 100.0 => 2,
+        _ => 1,
+    };
+    decimal(value, decimals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_differ_by_a_percent_differ_in_the_table() {
+        let texts = [0.9, 1.0712, 1.0683, 38.25, 512.44, 20_000.0].map(seconds);
+        assert_eq!(texts, ["0.9000", "1.071", "1.068", "38.25", "512.4", "20000.0"]);
+    }
 }

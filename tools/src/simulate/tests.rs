@@ -307,10 +307,14 @@ const TWO_RANKS: [&str; 8] = ["--ranks", "2", "--workers", "1", "--chunks", "32"
 #[test]
 fn an_array_is_a_table_with_a_line_a_strategy() {
     let text = array(&[&TWO_RANKS[..], &["--neighbour", "1"]].concat()).unwrap();
-    assert!(text.starts_with("described: 2 x 1 workers, 32 chunks, 100 iterations, ideal 2.1 s\n"), "{text}");
+    assert!(
+        text.starts_with("period 20: 2 x 1 workers, 32 chunks, 100 iterations, ideal 2.133 s\n"),
+        "{text}"
+    );
     assert!(
         text.ends_with(
-            "\nexcess: over the ideal; saved: part of the time of `none`, at most 33.33 % (the ideal)\n"
+            "\nexcess: over the ideal; saved: part of the time of `none`, at most 33.33 % (the ideal)\n\
+             messages: between ranks, those of chunks and of syncs, and the chunks that move\n"
         ),
         "{text}"
     );
@@ -359,12 +363,17 @@ fn files_of_an_array_say_the_same_as_the_table() {
         lines[0]
             .starts_with("scenario,policy,ranks,workers,iterations,ideal_s,makespan_s,excess_percent,saved")
     );
-    assert!(lines[2].starts_with("described,refine,2,2,100,1.6,") && lines.len() == 3, "{lines:?}");
+    assert!(lines[2].starts_with("period 20,refine,2,2,100,1.6,") && lines.len() == 3, "{lines:?}");
     assert_eq!(lines[2].split(',').nth(11), Some(line_of("refine", &text)[6].as_str()), "{lines:?}");
     let text = svg.read();
-    for words in
-        ["<svg", "iteration", "time (s)", "none: ", "refine: ", "2 x 1 workers, 32 chunks, 100 iterations"]
-    {
+    for words in [
+        "<svg",
+        "iteration",
+        "time (s)",
+        "none: ",
+        "refine: ",
+        "period 20: 2 x 1 workers, 32 chunks, 100 iterations",
+    ] {
         assert!(text.contains(words), "{words}");
     }
     assert!(!text.contains("described"), "{text}");
@@ -413,7 +422,7 @@ fn bad_options_of_an_array_are_one_line() {
 fn many_ranks_and_all_overheads_can_be_simulated() {
     let text =
         array(&["--ranks", "10000", "--workers", "1", "--chunks", "20000", "--iterations", "4"]).unwrap();
-    assert!(text.starts_with("described: 10000 x 1 workers, 20000 chunks, 4 iterations"), "{text}");
+    assert!(text.starts_with("period 20: 10000 x 1 workers, 20000 chunks, 4 iterations"), "{text}");
     let column = |more: &[&str], place: usize| -> f64 {
         let cluster = ["--neighbour", "1", "--compare", "refine", "--csv"];
         let csv = Scratch::new("overheads.csv");
@@ -464,21 +473,53 @@ fn recorded_loads_are_run_as_they_were_recorded() {
         .unwrap()
     };
     let text = run("r", &[]);
-    assert!(text.starts_with("described: 2 x 1 workers, 4 chunks, 2 iterations, ideal 0.6000 s\n"), "{text}");
+    assert!(text.starts_with("period 0: 2 x 1 workers, 4 chunks, 2 iterations, ideal 0.6000 s\n"), "{text}");
     let seconds = |text: &str| line_of("none", text)[1].clone();
     assert_eq!(seconds(&run("r", &["--exchange", "none"])), "0.9000");
-    assert_eq!(seconds(&run("r:10", &["--exchange", "none"])), "9.0");
+    assert_eq!(seconds(&run("r:10", &["--exchange", "none"])), "9.000");
     assert_eq!(seconds(&run("r", &["--exchange", "none", "--iterations", "1"])), "0.3000");
     assert_eq!(
         seconds(&run("r", &["--exchange", "none", "--iterations", "3"])),
-        "1.2",
+        "1.200",
         "the first phase again"
     );
-    assert_eq!(seconds(&run("r", &["--exchange", "none", "--speeds", "0.5,1"])), "1.8");
+    assert_eq!(seconds(&run("r", &["--exchange", "none", "--speeds", "0.5,1"])), "1.800");
     assert_eq!(run("r", &["--ranks", "2", "--chunks", "4"]), text);
     let other = run("r", &["--ranks", "4", "--exchange", "none"]);
-    assert!(other.starts_with("described: 4 x 1 workers, 4 chunks, 2 iterations"), "{other}");
+    assert!(other.starts_with("period 0: 4 x 1 workers, 4 chunks, 2 iterations"), "{other}");
     assert_eq!(seconds(&other), "0.4000", "each rank has one chunk: 0.1 + 0.3 s");
+}
+
+#[test]
+fn recorded_sizes_are_those_of_chunks_that_move() {
+    let phase = |id: u32, tasks: &[(u32, u64)]| {
+        let task = |(id, bytes): &(u32, u64)| {
+            let entity = format!(r#"{{"type": "object", "id": {id}, "home": 0, "migratable": true}}"#);
+            let attributes = format!(r#"{{"state_bytes": {bytes}}}"#);
+            format!(
+                r#"{{"entity": {entity}, "node": 0, "resource": "cpu", "time": 1.0, "attributes": {attributes}}}"#
+            )
+        };
+        let tasks: Vec<String> = tasks.iter().map(task).collect();
+        format!(r#"{{"id": {id}, "tasks": [{}]}}"#, tasks.join(", "))
+    };
+    let file = |tasks: &[(u32, u64)]| {
+        let phases: Vec<String> = (0..30).map(|id| phase(id, tasks)).collect();
+        format!(r#"{{"type": "LBDatafile", "phases": [{}]}}"#, phases.join(", "))
+    };
+    let sized = [(1, 100_000_000), (2, 300_000_000), (3, 200_000_000)];
+    let sizes = folder("sizes", &[("r.0.json", &file(&sized)), ("r.1.json", &file(&[]))]);
+    let unsized_tasks = sized.map(|(id, _)| (id, 1));
+    let none = folder("no-sizes", &[("r.0.json", &file(&unsized_tasks)), ("r.1.json", &file(&[]))]);
+    let run = |folder: &Scratch, more: &[&str]| {
+        let cost = format!("recorded:{}", folder.join("r"));
+        let options = ["--compare", "greedy", "--period", "1", "--bandwidth", "5e7", "--cost", &cost];
+        line_of("greedy", &array(&[&options, more].concat()).unwrap())
+    };
+    let mean = run(&sizes, &[]);
+    assert_eq!(mean, run(&sizes, &["--state-bytes", "2e8"]));
+    assert_ne!(mean, run(&sizes, &["--state-bytes", "524288"]));
+    assert_eq!(run(&none, &[]), run(&none, &["--state-bytes", "524288"]));
 }
 
 #[test]
@@ -579,9 +620,9 @@ fn a_program_in_supersteps_is_a_table_a_file_and_a_plot() {
     let cluster = "--ranks 2 --workers 1 --speeds 1000,3000 --steps 40";
     let text = steps(&format!("{cluster} --compare equal,des --json {} --plot {}", json.text(), plot.text()))
         .unwrap();
-    assert!(text.starts_with("described: 2 x 1 workers, 2000 units, 40 steps, ideal 20.0 s"), "{text}");
+    assert!(text.starts_with("described: 2 x 1 workers, 2000 units, 40 steps, ideal 20.00 s"), "{text}");
     // The slow worker has half of the units: a step takes 1 s. With a quarter of the units it takes half a second.
-    assert_eq!(line_of("equal", &text)[1..3], ["40.0", "100.00"]);
+    assert_eq!(line_of("equal", &text)[1..3], ["40.00", "100.00"]);
     let des = line_of("des", &text);
     assert_eq!(des[5..7], ["1", "500"], "one division, of half of the slow one's units");
     let outcomes = read_json(&json);

@@ -23,7 +23,7 @@
 //! 4. *Rank 0 decides alone* while ranks are inactive, while reports or edges are recorded, and if ranks have limits of
 //!    memory: then it needs all chunks.
 //!
-//! Cost: rank 0 receives some 25 bytes per rank and per move, instead of 16 bytes per chunk.
+//! Cost: rank 0 receives some 25 bytes per rank and per move, instead of 18 bytes per chunk.
 //!
 //! [`OpenWindow`]: super::SyncPacket::OpenWindow
 //! [`WindowReports`]: super::SyncPacket::WindowReports
