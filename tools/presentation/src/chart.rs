@@ -188,6 +188,9 @@ fn look(place: usize) -> (&'static str, Mark, u32) {
     (COLOURS[place % COLOURS.len()], MARKS[round % MARKS.len()], 6 * (round % 3) as u32)
 }
 
+/// Most decimals of a number at an axis, all that tell two numbers of 64 bits apart.
+const DECIMALS_MAX: f64 = 17.0;
+
 impl Axis {
     fn share(&self, value: f64) -> f64 {
         if self.to > self.from { (value - self.from) / (self.to - self.from) } else { 0.0 }
@@ -206,7 +209,7 @@ impl Axis {
         let mut numbers = ticks(self.from, self.to);
         numbers.retain(|number| !self.whole || (number - number.round()).abs() < 1e-9);
         let step = numbers.get(1).map_or(1.0, |second| second - numbers[0]);
-        let decimals = (-step.log10() - 1e-9).ceil().max(0.0) as usize;
+        let decimals = (-step.log10() - 1e-9).ceil().clamp(0.0, DECIMALS_MAX) as usize;
         numbers.into_iter().map(|number| (number, decimal(number, decimals))).collect()
     }
 }

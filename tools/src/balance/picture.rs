@@ -55,7 +55,8 @@ fn chart(caption: String, [across, up]: [&str; 2], least: f64, series: Vec<Serie
     let dots = || series.iter().flat_map(|series| &series.dots);
     let most = |value: fn(&(f64, f64)) -> f64| dots().map(value).fold(0.0, f64::max);
     let axis = |title: &str, from: f64, below: f64, most: f64| {
-        let range = (most - from).max(1e-3 * from).max(f64::EPSILON);
+        // Dots may all be in one place, even at zero.
+        let range = Some((most - from).max(1e-3 * from)).filter(|range| *range > 0.0).unwrap_or(1.0);
         Axis { title: title.to_owned(), from: from - below * range, to: from + 1.05 * range, whole: false }
     };
     Chart {

@@ -398,6 +398,16 @@ fn a_strategy_with_a_budget_runs_once_with_each() {
 }
 
 #[test]
+fn a_picture_whose_dots_are_in_one_place_has_axes() {
+    for size in [["--chunks", "100", "--ranks", "1"], ["--chunks", "4", "--ranks", "4"]] {
+        let file = Scratch::new("one-place.svg");
+        let options = ["balance", "--workload", "equal", "--lb", "none", "--svg", file.text()];
+        caribou(&[&options[..], &size[..]].concat()).expect("it is drawn");
+        assert!(file.read().contains("imbalance by chunks moved"));
+    }
+}
+
+#[test]
 fn the_picture_has_each_strategy_and_the_front() {
     let (folder, svg) = (two_ranks("picture"), Scratch::new("balance-picture.svg"));
     let stem = folder.join("s");
