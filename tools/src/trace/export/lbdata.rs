@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use trace_reader::{RankTrace, Trace};
 
 use super::names;
-use super::phases::{Phase, RunPhases, for_each};
+use super::phases::{Phase, RunPhases, Strays, for_each};
 use crate::Error;
 use crate::trace::page::plural;
 use crate::trace::select::Selection;
@@ -34,6 +34,7 @@ pub(super) fn export(
     let window = selection.window(trace);
     let known = RunPhases::new(trace, window);
     let objects = objects(trace, &known)?;
+    let mut strays = Strays::new(trace, window)?;
     for rank in selection.ranks(trace) {
         let path = dir.join(format!("data.{}.json", rank.rank));
         let unwritable = |source| Error::Unwritable { file: path.clone(), source };
@@ -54,7 +55,7 @@ pub(super) fn export(
             }
             Ok(())
         };
-        for_each(trace, rank, window, &mut put)?;
+        for_each(trace, rank, window, &mut strays, &mut put)?;
         put(Phase { id: u64::MAX, ..Phase::default() })?;
         write(&mut file, "\n]}\n".into())?;
         file.flush().map_err(unwritable)?;

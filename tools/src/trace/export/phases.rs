@@ -2,13 +2,16 @@
 //! that ends it, and the messages sent since the previous sync. What happened after the last sync is in no phase. If the
 //! trace has no messages, the messages are those that the ranks reported to the sync.
 //!
-//! Phases are passed on one by one. Memory holds the chunks and syncs of the run, and the loads and communicating
-//! pairs of one phase.
+//! A chunk that moved within a phase may have sent on several ranks. All its messages belong to the rank that has its
+//! load.
+//!
+//! Phases are passed on one by one. Memory holds the chunks and syncs of the run, the loads and communicating pairs of
+//! one phase, and the pairs whose sender moved within a phase.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use caribou::trace::{ChunkId, Event, RUNTIME, What};
-use trace_reader::{RankTrace, Trace};
+use trace_reader::{Problem, RankTrace, Trace};
 
 use super::rows::Row;
 use crate::Error;
@@ -32,8 +35,11 @@ pub(super) struct Phase {
     pub(super) id: u64,
     pub(super) loads: Vec<Load>,
     /// Messages and bytes, by sender and receiver.
-    pub(super) edges: BTreeMap<(ChunkId, ChunkId), (u64, u64)>,
+    pub(super) edges: BTreeMap<(ChunkId, ChunkId), Amount>,
 }
+
+/// Messages and bytes.
+type Amount = (u64, u64);
 
 impl Phase {
     /// The phase with one load for each chunk. A balancing window without a decision has the number of the next
@@ -50,8 +56,13 @@ impl Phase {
         self
     }
 
+    /// The chunks that have a load in the phase.
+    fn chunks(&self) -> BTreeSet<ChunkId> {
+        self.loads.iter().map(|load| load.chunk).collect()
+    }
+
     /// Adds messages from one chunk to another.
-    fn add_edge(&mut self, ends: (ChunkId, ChunkId), (messages, bytes): (u64, u64)) {
+    fn add_edge(&mut self, ends: (ChunkId, ChunkId), (messages, bytes): Amount) {
         let sum = self.edges.entry(ends).or_default();
         *sum = (sum.0.saturating_add(messages), sum.1.saturating_add(bytes));
     }
@@ -65,7 +76,7 @@ impl Phase {
         if let Some(report) =
             report.and_then(|sync| sync.reported.as_deref()).filter(|_| self.edges.is_empty())
         {
-            let chunks: BTreeSet<ChunkId> = self.loads.iter().map(|load| load.chunk).collect();
+            let chunks = self.chunks();
             let all = report.undecided.iter().chain([report]).map(|phase| &phase.edges.list);
             for (list, &chunk) in all.flat_map(|list| chunks.iter().map(move |chunk| (list, chunk))) {
                 let first = list.partition_point(|edge| edge.from < chunk);
@@ -122,14 +133,65 @@ impl Observer<'_> for RunPhases {
     }
 }
 
-/// Passes the phases of a rank to `visit`, in order of their syncs.
+/// The messages of chunks that moved after they had sent, by phase and sender. No rank that they were sent on has the
+/// load of their sender.
+#[derive(Debug, Default)]
+pub(super) struct Strays(BTreeMap<(u64, ChunkId), Vec<(ChunkId, Amount)>>);
+
+impl Strays {
+    /// Reads the whole trace.
+    pub(super) fn new(trace: &Trace, window: Window) -> Result<Strays, Error> {
+        let mut strays = Strays::default();
+        for rank in &trace.ranks {
+            // Whoever visits the phases reports the problems.
+            read(trace, rank, window, |phase| {
+                let chunks = phase.chunks();
+                for ((from, to), amount) in phase.edges {
+                    if !chunks.contains(&from) {
+                        strays.0.entry((phase.id, from)).or_default().push((to, amount));
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(strays)
+    }
+
+    /// The phase with all messages of those chunks that have a load in it, and with no others.
+    fn bring_home(&mut self, mut phase: Phase) -> Phase {
+        let chunks = phase.chunks();
+        phase.edges.retain(|(from, _), _| chunks.contains(from));
+        for from in chunks {
+            for (to, amount) in self.0.remove(&(phase.id, from)).into_iter().flatten() {
+                phase.add_edge((from, to), amount);
+            }
+        }
+        phase
+    }
+}
+
+/// Passes the phases of a rank to `visit`, in order of their syncs. Takes the messages that belong to them from
+/// `strays`.
 pub(super) fn for_each(
     trace: &Trace,
     rank: &RankTrace,
     window: Window,
+    strays: &mut Strays,
     mut visit: impl FnMut(Phase) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut visit = |phase: Phase| visit(phase.joined().complete(trace));
+    let problems = read(trace, rank, window, |phase| visit(strays.bring_home(phase).complete(trace)))?;
+    warn(&problems);
+    Ok(())
+}
+
+/// Passes the phases of a rank to `visit`, with the messages that were sent on the rank. Returns what could not be read.
+fn read(
+    trace: &Trace,
+    rank: &RankTrace,
+    window: Window,
+    mut visit: impl FnMut(Phase) -> Result<(), Error>,
+) -> Result<Vec<Problem>, Error> {
+    let mut visit = |phase: Phase| visit(phase.joined());
     let row = |worker| Row { number: worker, rank: rank.rank, worker };
     let rows: Vec<Row> = (0..rank.workers).map(row).collect();
     let mut open: Option<Phase> = None;
@@ -139,7 +201,7 @@ pub(super) fn for_each(
         for event in [turn.event].iter().chain(&turn.points) {
             match event.what {
                 What::Send { chunk, to, bytes, .. } if to != RUNTIME => {
-                    let edge: &mut (u64, u64) = edges.entry((chunk, to)).or_default();
+                    let edge: &mut Amount = edges.entry((chunk, to)).or_default();
                     *edge = (edge.0 + 1, edge.1.saturating_add(bytes));
                 }
                 What::Load { chunk, sync, load_ns, bytes } => {
@@ -158,6 +220,6 @@ pub(super) fn for_each(
             }
         }
     }
-    warn(&merged.problems());
-    open.map_or(Ok(()), visit)
+    open.map_or(Ok(()), visit)?;
+    Ok(merged.problems())
 }

@@ -8,7 +8,7 @@ use caribou::trace::ChunkId;
 use lb_strategies::{ChunkLoad, Edge, LinkCosts, Rank, RankLoad, Snapshot};
 use trace_reader::Trace;
 
-use super::phases::{Phase, for_each};
+use super::phases::{Phase, Strays, for_each};
 use crate::trace::select::Selection;
 use crate::{Error, output};
 
@@ -27,10 +27,12 @@ pub(super) fn export(
     let last = trace.ranks.iter().flat_map(|rank| &rank.samples).filter_map(|sample| sample.sync).max();
     let known = trace.syncs.iter().map(|sync| sync.sync).max().max(last);
     let id = phase.or(known).ok_or_else(|| Error::Usage("the run had no sync, so no phase ended".into()))?;
+    let window = Selection::default().window(trace);
+    let mut strays = Strays::new(trace, window)?;
     let mut phases: Vec<Phase> = Vec::new();
     for rank in &trace.ranks {
         let mut found = Phase::default();
-        for_each(trace, rank, Selection::default().window(trace), |phase| {
+        for_each(trace, rank, window, &mut strays, |phase| {
             if phase.id == id {
                 found = phase;
             }
@@ -83,7 +85,7 @@ fn workers(trace: &Trace, rank: usize) -> u64 {
 fn rank_load(trace: &Trace, rank: usize, id: u64) -> RankLoad {
     let samples = |rank: usize| trace.ranks[rank].samples.iter().filter(|sample| sample.sync == Some(id));
     // A phase of several balancing windows has a sample of each. The last one was decided.
-    let sample = |rank: usize| samples(rank).last();
+    let sample = |rank: usize| samples(rank).next_back();
     let report = trace.syncs.iter().find(|sync| sync.sync == id);
     let reported = report.and_then(|sync| Some((*sync.share.get(rank)?, *sync.capacity.get(rank)?)));
     let measured = || {

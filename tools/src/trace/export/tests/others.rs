@@ -288,6 +288,50 @@ fn a_phase_without_recorded_messages_has_those_that_ranks_reported() {
 }
 
 #[test]
+fn messages_of_a_chunk_that_moved_within_a_phase_are_with_its_load() {
+    let dir = Scratch::new("moved-within");
+    for rank in 0..2 {
+        let run = RunRecord { rank, ranks: 2, workers: vec![1; 2], arrows: 1, ..RunRecord::default() };
+        let mut writer = Writer::create(dir.path(), &run).unwrap();
+        writer.arrays(&["Ring".into()]).unwrap();
+        // Chunk 1 begins on rank 0 and sends there and on rank 1, which has its load. Chunk 9 has no load.
+        let sent = |at_ns, from, bytes| {
+            let to = chunk(2);
+            Event::point(at_ns, What::Send { chunk: chunk(from), to, rank: 1, number: at_ns as u32, bytes })
+        };
+        let load = |key| {
+            Event::point(SECOND_NS, What::Load { chunk: chunk(key), sync: 0, load_ns: SECOND_NS, bytes: 8 })
+        };
+        let events = match rank {
+            0 => vec![sent(1, 1, 10), sent(2, 0, 1), sent(3, 1, 20), sent(4, 9, 5), load(0)],
+            _ => vec![sent(5, 1, 40), load(1), load(2)],
+        };
+        writer.events(0, &events).unwrap();
+        writer.samples(&[Sample { sync: Some(0), ..Sample::default() }]).unwrap();
+        writer.finish(&End { elapsed_ns: SECOND_NS, ..End::default() }).unwrap();
+    }
+    let out = Scratch::new("moved-within-out");
+    export(&dir, "snapshot", &out, &[]).unwrap();
+    let snapshot: Snapshot = serde_json::from_value(json(&out)).unwrap();
+    let edges: Vec<_> =
+        snapshot.edges.iter().map(|edge| (edge.from, edge.to, edge.messages, edge.bytes)).collect();
+    assert_eq!(edges, [(0, 2, 1, 1), (1, 2, 3, 70)], "one edge a pair");
+    for ranks in [&[][..], &["--rank", "1"]] {
+        let out = Scratch::new("moved-within-lbdata");
+        export(&dir, "lbdata", &out, ranks).unwrap();
+        for (rank, amount) in [(0, (1, 1.0)), (1, (3, 70.0))].into_iter().skip(ranks.len() / 2) {
+            let text = std::fs::read(out.path().join(format!("data.{rank}.json"))).unwrap();
+            let file: Value = serde_json::from_slice(&text).unwrap();
+            let edges = file["phases"][0]["communications"].as_array().unwrap();
+            let amounts = edges
+                .iter()
+                .map(|edge| (edge["messages"].as_u64().unwrap(), edge["bytes"].as_f64().unwrap()));
+            assert_eq!(amounts.collect::<Vec<_>>(), [amount], "rank {rank}");
+        }
+    }
+}
+
+#[test]
 fn lb_data_has_the_work_of_chunks_and_the_speed_of_ranks() {
     let dir = Scratch::new("slow-rank");
     for (rank, speed) in [(0, 2.0), (1, 1.0)] {
