@@ -298,7 +298,10 @@ fn recorded_loads_are_balanced_by_phase() {
         caribou(&["balance", "--lbdata", &stem, "--phase", "x"]),
         "expected the number of a phase, or all",
     );
-    refused(caribou(&["balance", "--phase", "1"]), "--lbdata <STEM>");
+    for other in [&[][..], &["--chunks", "10"], &["--workload", "ramp"], &["--snapshot", "file.json"]] {
+        let arguments = [&["balance", "--phase", "1"], other].concat();
+        refused(caribou(&arguments), "--phase is for --lbdata");
+    }
 }
 
 #[test]
