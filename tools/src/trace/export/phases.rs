@@ -1,6 +1,7 @@
 //! Computes the phases (times between syncs) of a rank for the exports. A phase has the loads of chunks at the sync
 //! that ends it, and the messages sent since the previous sync. What happened after the last sync is in no phase. If the
-//! trace has no messages, the messages are those that the ranks reported to the sync.
+//! trace has no messages, or one in N alone, the messages are those that the ranks reported to the sync. Without such a
+//! report, the messages of a trace with one in N are estimates: N times those.
 //!
 //! A chunk that moved within a phase may have sent on several ranks. All its messages belong to the rank that has its
 //! load.
@@ -9,8 +10,10 @@
 //! one phase, and the pairs whose sender moved within a phase.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 
 use caribou::trace::{ChunkId, Event, RUNTIME, What};
+use lb_strategies::balancer::PhaseReport;
 use trace_reader::{Problem, RankTrace, Trace};
 
 use super::rows::Row;
@@ -36,6 +39,8 @@ pub(super) struct Phase {
     pub(super) loads: Vec<Load>,
     /// Messages and bytes, by sender and receiver.
     pub(super) edges: BTreeMap<(ChunkId, ChunkId), Amount>,
+    /// Whether the messages are estimates.
+    pub(super) is_estimated: bool,
 }
 
 /// Messages and bytes.
@@ -67,26 +72,46 @@ impl Phase {
         *sum = (sum.0.saturating_add(messages), sum.1.saturating_add(bytes));
     }
 
-    /// Takes the reported messages of the rank's chunks if the trace has none. The report of a sync is `None` unless the
-    /// run recorded it.
+    /// Takes the reported messages of the rank's chunks if the trace has none, or has a sample and all windows of the
+    /// phase have reports. The report of a sync is `None` unless the run recorded it.
     fn complete(mut self, trace: &Trace) -> Phase {
         // Syncs are in the order of their numbers, and edges in the order of their senders.
         let earlier = trace.syncs.partition_point(|sync| sync.sync < self.id);
         let report = trace.syncs.get(earlier).filter(|sync| sync.sync == self.id);
-        if let Some(report) =
-            report.and_then(|sync| sync.reported.as_deref()).filter(|_| self.edges.is_empty())
-        {
+        let report = report.and_then(|sync| sync.reported.as_deref());
+        let all = |report: &'_ PhaseReport| {
+            report.undecided.iter().chain([report]).all(|window| !window.edges.is_empty())
+        };
+        let is_sample = weight(trace) > 1;
+        if let Some(report) = report.filter(|report| self.edges.is_empty() || is_sample && all(report)) {
+            self.edges.clear();
             let chunks = self.chunks();
-            let all = report.undecided.iter().chain([report]).map(|phase| &phase.edges.list);
-            for (list, &chunk) in all.flat_map(|list| chunks.iter().map(move |chunk| (list, chunk))) {
+            let lists = report.undecided.iter().chain([report]).map(|window| &window.edges.list);
+            for (list, &chunk) in lists.flat_map(|list| chunks.iter().map(move |chunk| (list, chunk))) {
                 let first = list.partition_point(|edge| edge.from < chunk);
                 for edge in list[first..].iter().take_while(|edge| edge.from == chunk) {
                     self.add_edge((edge.from, edge.to), (edge.messages, edge.bytes));
                 }
             }
+        } else {
+            self.is_estimated = is_sample && !self.edges.is_empty();
         }
         self
     }
+}
+
+/// Number of messages that each recorded message represents.
+fn weight(trace: &Trace) -> u64 {
+    u64::from(trace.run.arrows.max(1))
+}
+
+/// Prints that the messages are estimates.
+pub(super) fn say_estimated(trace: &Trace, out: &mut dyn Write) -> Result<(), Error> {
+    let one_in = weight(trace);
+    Ok(writeln!(
+        out,
+        "one in {one_in} messages has its send recorded: messages and bytes are {one_in} times those, estimates"
+    )?)
 }
 
 /// The chunks and phases of a run.
@@ -195,14 +220,15 @@ fn read(
     let row = |worker| Row { number: worker, rank: rank.rank, worker };
     let rows: Vec<Row> = (0..rank.workers).map(row).collect();
     let mut open: Option<Phase> = None;
-    let mut edges = BTreeMap::new();
+    let (mut edges, weight) = (BTreeMap::new(), weight(trace));
     let mut merged = Merge::of(trace, &rows, window);
     for (_, turn) in merged.by_ref() {
         for event in [turn.event].iter().chain(&turn.points) {
             match event.what {
                 What::Send { chunk, to, bytes, .. } if to != RUNTIME => {
                     let edge: &mut Amount = edges.entry((chunk, to)).or_default();
-                    *edge = (edge.0 + 1, edge.1.saturating_add(bytes));
+                    let bytes = bytes.saturating_mul(weight);
+                    *edge = (edge.0.saturating_add(weight), edge.1.saturating_add(bytes));
                 }
                 What::Load { chunk, sync, load_ns, bytes } => {
                     let mut phase = match open.take() {

@@ -8,7 +8,7 @@ use caribou::trace::ChunkId;
 use lb_strategies::{ChunkLoad, Edge, LinkCosts, Rank, RankLoad, Snapshot};
 use trace_reader::Trace;
 
-use super::phases::{Phase, Strays, for_each};
+use super::phases::{Phase, Strays, for_each, say_estimated};
 use crate::trace::select::Selection;
 use crate::{Error, output};
 
@@ -48,7 +48,8 @@ pub(super) fn export(
     let json = serde_json::to_vec(&snapshot).expect("a snapshot is numbers, and those are finite");
     output::write(path, json)?;
     let (chunks, ranks) = (snapshot.chunks.len(), snapshot.ranks.len());
-    Ok(writeln!(out, "{}: phase {id}, {chunks} chunks on {ranks} ranks", path.display())?)
+    writeln!(out, "{}: phase {id}, {chunks} chunks on {ranks} ranks", path.display())?;
+    if phases.iter().any(|phase| phase.is_estimated) { say_estimated(trace, out) } else { Ok(()) }
 }
 
 fn snapshot(trace: &Trace, id: u64, phases: &[Phase]) -> Snapshot {

@@ -332,6 +332,54 @@ fn messages_of_a_chunk_that_moved_within_a_phase_are_with_its_load() {
 }
 
 #[test]
+fn a_sample_of_messages_is_scaled_unless_ranks_reported_all() {
+    for (name, windows, expected) in [
+        ("unreported", None, (32, 3200)),
+        ("part", Some([0, 5]), (32, 3200)),
+        ("reported", Some([2, 5]), (7, 20)),
+    ] {
+        let dir = Scratch::new(&format!("sampled-{name}"));
+        let run = RunRecord { ranks: 1, workers: vec![1], arrows: 16, ..RunRecord::default() };
+        let mut writer = Writer::create(dir.path(), &run).unwrap();
+        writer.arrays(&["Ring".into()]).unwrap();
+        let sent = |at_ns| {
+            let what =
+                What::Send { chunk: chunk(0), to: chunk(1), rank: 0, number: at_ns as u32, bytes: 100 };
+            Event::point(at_ns, what)
+        };
+        let load = |key| {
+            Event::point(SECOND_NS, What::Load { chunk: chunk(key), sync: 0, load_ns: SECOND_NS, bytes: 8 })
+        };
+        writer.events(0, &[sent(1), sent(2), load(0), load(1)]).unwrap();
+        let edges = |messages: u64| {
+            let edge = EdgeReport { from: chunk(0), to: chunk(1), messages, bytes: 10 };
+            EdgeReports::new((messages > 0).then_some(edge).into_iter().collect(), 0)
+        };
+        let report = |messages| PhaseReport { edges: edges(messages), ..PhaseReport::default() };
+        let mut sync = SyncReport::default();
+        sync.reported = windows.map(|[undecided, decided]| {
+            std::sync::Arc::new(PhaseReport { undecided: vec![report(undecided)], ..report(decided) })
+        });
+        writer.syncs(&[sync]).unwrap();
+        writer.finish(&End { elapsed_ns: SECOND_NS, ..End::default() }).unwrap();
+        let out = Scratch::new(&format!("sampled-{name}-out"));
+        let said = export(&dir, "snapshot", &out, &[]).unwrap();
+        let snapshot: Snapshot = serde_json::from_value(json(&out)).unwrap();
+        let edges: Vec<_> = snapshot.edges.iter().map(|edge| (edge.messages, edge.bytes)).collect();
+        assert_eq!(edges, [expected], "{name}");
+        let out = Scratch::new(&format!("sampled-{name}-lbdata"));
+        let said = said + &export(&dir, "lbdata", &out, &[]).unwrap();
+        assert_eq!(said.matches("16 times those, estimates").count(), if expected.0 == 32 { 2 } else { 0 });
+        let file: Value = serde_json::from_slice(&std::fs::read(out.join("data.0.json")).unwrap()).unwrap();
+        let edge = &file["phases"][0]["communications"][0];
+        assert_eq!(
+            (edge["messages"].as_u64(), edge["bytes"].as_f64()),
+            (Some(expected.0), Some(expected.1 as f64))
+        );
+    }
+}
+
+#[test]
 fn lb_data_has_the_work_of_chunks_and_the_speed_of_ranks() {
     let dir = Scratch::new("slow-rank");
     for (rank, speed) in [(0, 2.0), (1, 1.0)] {
