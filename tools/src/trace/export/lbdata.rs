@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use trace_reader::{RankTrace, Trace};
 
 use super::names;
-use super::phases::{Phase, RunPhases, Strays, for_each, say_estimated};
+use super::phases::{Phase, RunPhases, Strays, for_each, no_loads, say_estimated};
 use crate::Error;
 use crate::trace::page::plural;
 use crate::trace::select::Selection;
@@ -33,6 +33,9 @@ pub(super) fn export(
 ) -> Result<(), Error> {
     let window = selection.window(trace);
     let known = RunPhases::new(trace, window);
+    if !known.has_loads {
+        return Err(no_loads(trace));
+    }
     let objects = objects(trace, &known)?;
     let mut strays = Strays::new(trace, window)?;
     let mut is_estimated = false;

@@ -114,6 +114,24 @@ pub(super) fn say_estimated(trace: &Trace, out: &mut dyn Write) -> Result<(), Er
     )?)
 }
 
+/// The error of a trace that has no load of any chunk, with the reason.
+pub(super) fn no_loads(trace: &Trace) -> Error {
+    let filter = &trace.run.filter;
+    // Records of older versions have no filter.
+    let keeps_chunks = filter.is_empty() || filter.split(',').any(|word| matches!(word, "all" | "chunks"));
+    let mut samples = trace.ranks.iter().flat_map(|rank| &rank.samples);
+    let why = if !keeps_chunks {
+        format!(
+            "CARIBOU_TRACE_FILTER was `{filter}`, without `chunks`; -messages keeps them and leaves out sends"
+        )
+    } else if trace.syncs.is_empty() && samples.all(|sample| sample.sync.is_none()) {
+        "the run had no sync, so no phase ended".into()
+    } else {
+        "no chunk came to a recorded sync".into()
+    };
+    Error::Usage(format!("the trace has no loads of chunks: {why}"))
+}
+
 /// The chunks and phases of a run.
 #[derive(Debug)]
 pub(super) struct RunPhases {
@@ -122,12 +140,15 @@ pub(super) struct RunPhases {
     pub(super) homes: BTreeMap<ChunkId, (u64, u32)>,
     /// The syncs in the window.
     pub(super) phases: BTreeSet<u64>,
+    /// Whether the trace has a load, also outside of the window.
+    pub(super) has_loads: bool,
 }
 
 impl RunPhases {
     /// Reads the whole trace.
     pub(super) fn new(trace: &Trace, window: Window) -> RunPhases {
-        let mut known = RunPhases { window, homes: BTreeMap::new(), phases: BTreeSet::new() };
+        let mut known =
+            RunPhases { window, homes: BTreeMap::new(), phases: BTreeSet::new(), has_loads: false };
         warn(&by_worker(&Scope::all(trace), &mut [&mut known]));
         known
     }
@@ -145,6 +166,7 @@ impl Observer<'_> for RunPhases {
             What::Arrive { chunk, .. } => self.seen(chunk, event.begin_ns, rank),
             What::Load { chunk, sync, .. } => {
                 self.seen(chunk, event.begin_ns, rank);
+                self.has_loads = true;
                 if (self.window.from_ns..=self.window.to_ns).contains(&event.begin_ns) {
                     self.phases.insert(sync);
                 }

@@ -8,7 +8,7 @@ use caribou::trace::ChunkId;
 use lb_strategies::{ChunkLoad, Edge, LinkCosts, Rank, RankLoad, Snapshot};
 use trace_reader::Trace;
 
-use super::phases::{Phase, Strays, for_each, say_estimated};
+use super::phases::{Phase, Strays, for_each, no_loads, say_estimated};
 use crate::trace::select::Selection;
 use crate::{Error, output};
 
@@ -26,19 +26,23 @@ pub(super) fn export(
     }
     let last = trace.ranks.iter().flat_map(|rank| &rank.samples).filter_map(|sample| sample.sync).max();
     let known = trace.syncs.iter().map(|sync| sync.sync).max().max(last);
-    let id = phase.or(known).ok_or_else(|| Error::Usage("the run had no sync, so no phase ended".into()))?;
+    let id = phase.or(known).ok_or_else(|| no_loads(trace))?;
     let window = Selection::default().window(trace);
     let mut strays = Strays::new(trace, window)?;
-    let mut phases: Vec<Phase> = Vec::new();
+    let (mut phases, mut has_loads) = (Vec::<Phase>::new(), false);
     for rank in &trace.ranks {
         let mut found = Phase::default();
         for_each(trace, rank, window, &mut strays, |phase| {
+            has_loads = true;
             if phase.id == id {
                 found = phase;
             }
             Ok(())
         })?;
         phases.push(found);
+    }
+    if !has_loads {
+        return Err(no_loads(trace));
     }
     let snapshot = snapshot(trace, id, &phases);
     if snapshot.chunks.is_empty() {

@@ -380,6 +380,28 @@ fn a_sample_of_messages_is_scaled_unless_ranks_reported_all() {
 }
 
 #[test]
+fn a_trace_without_loads_is_refused_with_the_filter_that_left_them_out() {
+    for (filter, why) in [
+        ("none", "CARIBOU_TRACE_FILTER was `none`, without `chunks`; -messages keeps them"),
+        ("handlers,messages=4", "CARIBOU_TRACE_FILTER was `handlers,messages=4`, without `chunks`"),
+        ("all,array=Block", "no chunk came to a recorded sync"),
+        ("handlers,chunks", "no chunk came to a recorded sync"),
+        ("", "no chunk came to a recorded sync"),
+    ] {
+        let dir = Scratch::new("no-loads");
+        let run = RunRecord { filter: filter.into(), ranks: 1, workers: vec![1], ..RunRecord::default() };
+        let mut writer = Writer::create(dir.path(), &run).unwrap();
+        writer.samples(&[Sample { sync: Some(9), ..Sample::default() }]).unwrap();
+        writer.finish(&End { elapsed_ns: SECOND_NS, ..End::default() }).unwrap();
+        for (to, more) in [("snapshot", &[][..]), ("snapshot", &["--phase", "9"]), ("lbdata", &[])] {
+            let out = Scratch::new("no-loads-out");
+            let expected = format!("the trace has no loads of chunks: {why}");
+            crate::tests::refused(export(&dir, to, &out, more), &expected);
+        }
+    }
+}
+
+#[test]
 fn lb_data_has_the_work_of_chunks_and_the_speed_of_ranks() {
     let dir = Scratch::new("slow-rank");
     for (rank, speed) in [(0, 2.0), (1, 1.0)] {
@@ -504,6 +526,11 @@ fn runs_that_are_not_whole_can_be_exported() {
             let done = export(&dir, to, &out, &[]);
             if (name, to) == ("pool", "lbdata") {
                 assert_eq!(done.unwrap_err(), "LB data is of chunks and syncs, and a pool has neither");
+                continue;
+            }
+            if to == "lbdata" {
+                let why = "the trace has no loads of chunks: the run had no sync, so no phase ended";
+                assert_eq!(done.unwrap_err(), why);
                 continue;
             }
             done.unwrap();
