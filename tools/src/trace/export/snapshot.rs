@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use caribou::trace::ChunkId;
-use lb_strategies::{ChunkLoad, Edge, LinkCosts, Rank, RankLoad, Snapshot};
+use lb_strategies::{ChunkLoad, Edge, LinkCosts, Memory, Rank, RankLoad, Snapshot};
 use trace_reader::Trace;
 
 use super::phases::{Phase, Strays, for_each, no_loads, say_estimated};
@@ -78,7 +78,9 @@ fn snapshot(trace: &Trace, id: u64, phases: &[Phase]) -> Snapshot {
     let edges: Vec<Edge> = all.filter_map(edge).collect();
     // A trace has no prices of messages.
     let links = if edges.is_empty() { LinkCosts::default() } else { LinkCosts::assumed() };
-    Snapshot { phase: id, ranks, chunks, edges, links, ..Snapshot::default() }
+    let limits = |limit| Memory { limits: vec![limit; ranks.len()], ..Memory::default() };
+    let memory = trace.run.memory_limit.map(limits);
+    Snapshot { phase: id, ranks, chunks, edges, links, memory }
 }
 
 /// Number of workers. The speed in a snapshot is that of all vCPUs of a rank, but the background that of one vCPU.
