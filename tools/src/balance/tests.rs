@@ -115,6 +115,22 @@ fn a_recorded_run_is_decided_within_its_memory() {
     assert_eq!(snapshot.memory.expect("limited").limits, [1, 1]);
 }
 
+#[test]
+fn options_for_snapshots_are_refused_for_a_trace_with_what_works_there() {
+    let dir = record("balance-options", true);
+    let svg = Scratch::new("balance-options.svg");
+    for options in [&["--moves", "3"][..], &["--front"], &["--svg", svg.text()]] {
+        let arguments = [&["balance", "--trace", dir.text()], options].concat();
+        refused(
+            caribou(&arguments),
+            &format!("{} is not for --trace, where `--lb comm,moves=3`", options[0]),
+        );
+        refused(caribou(&arguments), "`caribou trace export --to snapshot` or `lbdata`");
+    }
+    let rows = rows(&["--trace", dir.text(), "--lb", "comm,moves=3"]);
+    assert!(rows.iter().all(|row| row["moved"].as_u64() <= Some(3)), "{rows:?}");
+}
+
 /// Handles messages for `BUSY`. In the second half of that time, chunks with a low index take ten times as long.
 #[derive(Serialize, Deserialize)]
 struct Busy;
