@@ -38,9 +38,7 @@ pub(crate) struct Options {
     #[arg(
         long,
         value_name = "TRACE",
-        conflicts_with_all = [
-            "chunks", "workload", "seed", "snapshot", "lbdata", "phase", "model", "moves", "front", "svg",
-        ]
+        conflicts_with_all = ["chunks", "workload", "seed", "snapshot", "lbdata", "phase", "model"]
     )]
     trace: Option<PathBuf>,
     /// Strategies to run, as in none,refine,tolerance=0.1; all of them if not given, of a trace its own.
@@ -80,6 +78,18 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
             let (trace, simulate) = (trace.display(), "caribou simulate array --cost recorded:");
             let why = format!(
                 "--trace decides on the ranks of the run; `{simulate}{trace} --ranks {ranks}` runs it on others"
+            );
+            return Err(Error::Usage(why));
+        }
+        let ignored = [
+            ("--moves", !options.moves.is_empty()),
+            ("--front", options.front),
+            ("--svg", options.svg.is_some()),
+        ];
+        if let Some((option, _)) = ignored.iter().find(|(_, given)| *given) {
+            let why = format!(
+                "{option} is not for --trace, where `--lb comm,moves=3` limits moves; `caribou trace export --to \
+                 snapshot` or `lbdata` writes what --snapshot and --lbdata read, with {option}"
             );
             return Err(Error::Usage(why));
         }

@@ -123,6 +123,7 @@ impl Session {
             shape,
             lb: lb.into(),
             predict: if shape == Shape::Arrays { config.prediction.to_string() } else { String::new() },
+            memory_limit: config.lb_memory.filter(|_| shape == Shape::Arrays),
             ranks: plan.placements.len() as u32,
             workers: plan.workers(),
             hosts: plan.placements.iter().map(|seats| host(&seats.host)).collect(),

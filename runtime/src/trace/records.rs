@@ -33,6 +33,8 @@ pub struct RunRecord {
     pub lb: String,
     /// The requested predictor of loads, as given; empty if loads are not predicted.
     pub predict: String,
+    /// Bytes that no strategy let the chunks of a rank exceed: `CARIBOU_LB_MEMORY`; none if there was no limit.
+    pub memory_limit: Option<u64>,
     /// Number of ranks.
     pub ranks: u32,
     /// Workers of each rank.

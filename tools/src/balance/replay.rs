@@ -90,8 +90,12 @@ pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write
     let reports = of_syncs(&trace).or_else(refused)?;
     let strategies = if specs.is_empty() { own(&trace.run.lb)? } else { strategies(specs)? };
     let prediction = prediction(&trace.run.predict)?;
-    let rows =
-        strategies.iter().flat_map(|named| decide(named, named.0 == trace.run.lb, prediction, &reports));
+    let balancer = |named: &Named| {
+        Balancer::new(named.1.clone()).predicting(prediction).within_memory(trace.run.memory_limit)
+    };
+    let rows = strategies
+        .iter()
+        .flat_map(|named| decide(&named.0, balancer(named), named.0 == trace.run.lb, &reports));
     let rows: Vec<Row<'_>> = rows.collect();
     if json {
         serde_json::to_writer(&mut *out, &rows).map_err(std::io::Error::from)?;
@@ -104,15 +108,9 @@ pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write
     Ok(writeln!(out, "{LEGEND}")?)
 }
 
-/// Decides all syncs by one strategy. `own` means the strategy of the run: its recorded times of deciding and moving
-/// count. Another strategy decides and moves in no time, because its times are unknown.
-fn decide<'r>(
-    (spec, strategy): &'r Named,
-    own: bool,
-    prediction: Prediction,
-    reports: &[Reported<'_>],
-) -> Vec<Row<'r>> {
-    let mut balancer = Balancer::new(strategy.clone()).predicting(prediction);
+/// Decides all syncs by the balancer of one strategy. `own` means the strategy of the run: its recorded times of
+/// deciding and moving count. Another strategy decides and moves in no time, because its times are unknown.
+fn decide<'r>(spec: &'r str, mut balancer: Balancer, own: bool, reports: &[Reported<'_>]) -> Vec<Row<'r>> {
     let decide = |&(report, sync): &Reported<'_>| {
         let decision = balancer.decide_in(report, if own { sync.decide_ns } else { 0 });
         if own && !decision.moves.is_empty() {

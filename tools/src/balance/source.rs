@@ -33,7 +33,7 @@ pub(super) struct Source {
     #[arg(long, value_name = "STEM", conflicts_with_all = ["chunks", "ranks", "workload", "seed"])]
     lbdata: Option<String>,
     /// Phase of the recorded loads, or `all`; the last one if not given.
-    #[arg(long, value_name = "N|all", requires = "lbdata", value_parser = phase)]
+    #[arg(long, value_name = "N|all", value_parser = phase)]
     phase: Option<Phase>,
 }
 
@@ -75,6 +75,9 @@ impl Source {
     pub(super) fn snapshots(&self, model: &Model) -> Result<Vec<Snapshot>, Error> {
         if let Some(stem) = &self.lbdata {
             return self.recorded(stem, model);
+        }
+        if self.phase.is_some() {
+            return Err(Error::Usage("--phase is for --lbdata: any other snapshot is of one phase".into()));
         }
         let mut snapshot = match &self.snapshot {
             Some(file) => snapshot_file::read(file).map_err(Error::File)?,

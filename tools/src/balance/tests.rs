@@ -53,9 +53,15 @@ impl Chunk for Weight {
 
 /// Records a run in a directory that no other test uses.
 fn record(name: &str, reports: bool) -> Scratch {
+    record_within(name, reports, None)
+}
+
+/// Records a run with a limit of memory.
+fn record_within(name: &str, reports: bool, limit: Option<u64>) -> Scratch {
     let dir = Scratch::new(name);
     let config =
         Config::default().ranks(2).pin(Pin::Off).period(20).lb("refine,tolerance=0.01").expect("listed");
+    let config = config.lb_memory(limit);
     caribou::run(config.trace(dir.path()).lb_reports(reports), |setup| {
         let ticks = |index: u32| if index.is_multiple_of(3) { 0 } else { u64::from(index) * 1_000_000 };
         setup.array(12, move |index| Weight { ticks: ticks(index), syncs: 0 });
@@ -89,6 +95,40 @@ fn the_strategy_of_a_recorded_run_decides_each_of_its_syncs_again() {
     assert!(text.starts_with("Each sync starts from the placement that the run had at it"), "{text}");
     assert_eq!(text.lines().count(), 5 + 2 * SYNCS as usize, "{text}");
     assert!(text.lines().rev().nth(3).is_some_and(|line| line.starts_with("none ")), "{text}");
+}
+
+#[test]
+fn a_recorded_run_is_decided_within_its_memory() {
+    // All ranks are above the limit from the start, so they get no chunks.
+    let dir = record_within("balance-memory", true, Some(1));
+    let trace = Trace::open(dir.path()).expect("it was recorded");
+    assert_eq!(trace.run.memory_limit, Some(1));
+    assert!(trace.syncs.iter().all(|sync| sync.moved == 0));
+    for lb in ["refine,tolerance=0.01", "greedy", "random"] {
+        let rows = rows(&["--trace", dir.text(), "--lb", lb]);
+        assert!(rows.iter().all(|row| row["moved"] == 0 && row["proposed"] == 0), "{lb}: {rows:?}");
+    }
+    let file = Scratch::new("balance-memory.json");
+    let export = ["trace", "export", dir.text(), "--to", "snapshot", "-o", file.text()];
+    caribou(&export).expect("it has loads");
+    let snapshot: lb_strategies::Snapshot = serde_json::from_str(&file.read()).expect("a snapshot");
+    assert_eq!(snapshot.memory.expect("limited").limits, [1, 1]);
+}
+
+#[test]
+fn options_for_snapshots_are_refused_for_a_trace_with_what_works_there() {
+    let dir = record("balance-options", true);
+    let svg = Scratch::new("balance-options.svg");
+    for options in [&["--moves", "3"][..], &["--front"], &["--svg", svg.text()]] {
+        let arguments = [&["balance", "--trace", dir.text()], options].concat();
+        refused(
+            caribou(&arguments),
+            &format!("{} is not for --trace, where `--lb comm,moves=3`", options[0]),
+        );
+        refused(caribou(&arguments), "`caribou trace export --to snapshot` or `lbdata`");
+    }
+    let rows = rows(&["--trace", dir.text(), "--lb", "comm,moves=3"]);
+    assert!(rows.iter().all(|row| row["moved"].as_u64() <= Some(3)), "{rows:?}");
 }
 
 /// Handles messages for `BUSY`. In the second half of that time, chunks with a low index take ten times as long.
@@ -298,7 +338,10 @@ fn recorded_loads_are_balanced_by_phase() {
         caribou(&["balance", "--lbdata", &stem, "--phase", "x"]),
         "expected the number of a phase, or all",
     );
-    refused(caribou(&["balance", "--phase", "1"]), "--lbdata <STEM>");
+    for other in [&[][..], &["--chunks", "10"], &["--workload", "ramp"], &["--snapshot", "file.json"]] {
+        let arguments = [&["balance", "--phase", "1"], other].concat();
+        refused(caribou(&arguments), "--phase is for --lbdata");
+    }
 }
 
 #[test]

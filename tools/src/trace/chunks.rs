@@ -18,7 +18,7 @@ use presentation::count_parser;
 use trace_reader::Trace;
 
 use self::history::{Detail, History};
-use super::analysis::events::{Events, NO_EVENTS, Scope};
+use super::analysis::events::{Events, Scope, no_events};
 use super::open::{TracePart, warn};
 use super::page::{Cell, Format, Page, Table, columns, duration, plural};
 use crate::{Error, output};
@@ -88,7 +88,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.trace.open()?;
     let mut page = Page::new("chunks", &trace);
     if trace.events() == 0 {
-        page.says.push(NO_EVENTS.into());
+        page.says.push(no_events(&trace));
         return Ok(page.write(options.format, out)?);
     }
     match trace.run.shape {

@@ -19,7 +19,7 @@ use trace_reader::Trace;
 use self::heaviest::Heaviest;
 use self::matrix::{Matrix, Volume};
 use super::analysis::event_counts::arrays_recorded;
-use super::analysis::events::{Events, NO_EVENTS, Scope};
+use super::analysis::events::{Events, Scope, no_events};
 use super::analysis::messages::Matcher;
 use super::open::{TracePart, warn};
 use super::page::{Cell, Format, Page, Table, bytes, columns};
@@ -67,7 +67,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.trace.open()?;
     let mut page = Page::new("comm", &trace);
     if trace.events() == 0 {
-        page.says.push(NO_EVENTS.into());
+        page.says.push(no_events(&trace));
         return Ok(page.write(options.format, out)?);
     }
     let counted = count(options, &trace);

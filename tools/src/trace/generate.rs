@@ -156,6 +156,7 @@ fn begin(dir: &Path, options: &Options, rank: u32) -> std::io::Result<Rank> {
         shape: Shape::Arrays,
         lb: "refine".into(),
         predict: Prediction::default().to_string(),
+        memory_limit: None,
         ranks: options.ranks,
         workers: vec![1; options.ranks as usize],
         hosts: (0..options.ranks).map(|rank| format!("host{}", rank / 2)).collect(),

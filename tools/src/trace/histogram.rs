@@ -15,7 +15,7 @@ use caribou::trace::{Event, NameId, Shape, What};
 use trace_reader::Trace;
 
 use super::analysis::bins::Bins;
-use super::analysis::events::{NO_EVENTS, Observer, Scope, WorkerRef, in_order};
+use super::analysis::events::{Observer, Scope, WorkerRef, in_order, no_events};
 use super::analysis::log_histogram::LogHistogram;
 use super::analysis::messages::{Matcher, Received, Sent};
 use super::open::{TracePart, warn};
@@ -74,7 +74,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 pub(crate) fn page(trace: &Trace, found: &Found) -> Page {
     let mut page = Page::new("histogram", trace);
     if trace.events() == 0 {
-        page.says.push(NO_EVENTS.into());
+        page.says.push(no_events(trace));
         return page;
     }
     // `--csv` writes the first table.

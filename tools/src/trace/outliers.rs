@@ -18,7 +18,7 @@ use trace_reader::{RankTrace, Trace};
 use self::noise::{Baselines, Noise};
 use self::score::{Scored, scored};
 use super::analysis::chunk_times::ChunkTimes;
-use super::analysis::events::{NO_EVENTS, Observer, Scope, by_worker};
+use super::analysis::events::{Observer, Scope, by_worker, no_events};
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, columns};
 use crate::Error;
@@ -103,11 +103,13 @@ pub(crate) fn page(
     }
     if chunks.is_empty() {
         let why = match trace.run.shape {
-            _ if trace.events() == 0 => NO_EVENTS,
-            Shape::Pools => "a pool has no chunks: `caribou trace histogram` shows how long its ranges were",
-            Shape::Arrays | Shape::Supersteps => "no handlers were recorded",
+            _ if trace.events() == 0 => no_events(trace),
+            Shape::Pools => {
+                "a pool has no chunks: `caribou trace histogram` shows how long its ranges were".into()
+            }
+            Shape::Arrays | Shape::Supersteps => "no handlers were recorded".into(),
         };
-        page.notes.push(why.into());
+        page.notes.push(why);
     } else {
         page.tables.push(table("chunks", "chunk", &chunks, top));
     }

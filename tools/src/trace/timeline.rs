@@ -20,7 +20,7 @@ use trace_reader::Trace;
 use self::picture::TimelineImage;
 use self::strip::{Legend, Strip};
 use self::view::{Class, View};
-use super::analysis::events::{Events, NO_EVENTS, Scope};
+use super::analysis::events::{Events, Scope, no_events};
 use super::analysis::sync_effect::occasion_of;
 use super::open::{TracePart, warn};
 use super::page::{Cell, Format, Page, Table, columns, duration};
@@ -70,7 +70,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let mut page = Page::new("timeline", &trace);
     page.notes.extend(narrowed);
     if trace.events() == 0 {
-        page.says.push(NO_EVENTS.into());
+        page.says.push(no_events(&trace));
         return Ok(page.write(options.format, out)?);
     }
     let mut view = View::new(&trace, &options.trace.selection, &options.chunk);

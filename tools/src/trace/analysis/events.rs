@@ -20,8 +20,16 @@ use trace_reader::{Problem, RankTrace, Stream, Trace};
 use super::merge::Merge;
 use crate::trace::select::{Selection, Window};
 
-/// Note where a command needs events and there are none.
-pub(crate) const NO_EVENTS: &str = "no events were recorded, only the profile: `caribou trace profile` shows it (CARIBOU_TRACE records events)";
+/// Note where a command needs events and the trace has none.
+pub(crate) fn no_events(trace: &Trace) -> String {
+    let why = match trace.run.filter.as_str() {
+        "" | "all" => "CARIBOU_TRACE records events".into(),
+        filter => format!(
+            "the run recorded with CARIBOU_TRACE_FILTER={filter}; without it, all events are recorded"
+        ),
+    };
+    format!("no events were recorded, only the profile: `caribou trace profile` shows it ({why})")
+}
 
 /// Number of events that one thread passes to another at a time.
 const BATCH: usize = 1024;

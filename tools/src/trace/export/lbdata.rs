@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use trace_reader::{RankTrace, Trace};
 
 use super::names;
-use super::phases::{Phase, RunPhases, for_each};
+use super::phases::{Phase, RunPhases, Strays, for_each, no_loads, say_estimated};
 use crate::Error;
 use crate::trace::page::plural;
 use crate::trace::select::Selection;
@@ -33,7 +33,12 @@ pub(super) fn export(
 ) -> Result<(), Error> {
     let window = selection.window(trace);
     let known = RunPhases::new(trace, window);
+    if !known.has_loads {
+        return Err(no_loads(trace));
+    }
     let objects = objects(trace, &known)?;
+    let mut strays = Strays::new(trace, window)?;
+    let mut is_estimated = false;
     for rank in selection.ranks(trace) {
         let path = dir.join(format!("data.{}.json", rank.rank));
         let unwritable = |source| Error::Unwritable { file: path.clone(), source };
@@ -45,6 +50,7 @@ pub(super) fn export(
         let mut missing = known.phases.iter().copied().peekable();
         let mut first = true;
         let mut put = |phase: Phase| -> Result<(), Error> {
+            is_estimated |= phase.is_estimated;
             // Phases without a load on this rank, or of repeated number, keep their place.
             while let Some(id) = missing.next_if(|&id| id <= phase.id) {
                 let empty = Phase { id, ..Phase::default() };
@@ -54,14 +60,15 @@ pub(super) fn export(
             }
             Ok(())
         };
-        for_each(trace, rank, window, &mut put)?;
+        for_each(trace, rank, window, &mut strays, &mut put)?;
         put(Phase { id: u64::MAX, ..Phase::default() })?;
         write(&mut file, "\n]}\n".into())?;
         file.flush().map_err(unwritable)?;
     }
     let (phases, ranks) = (known.phases.len(), selection.ranks(trace).count());
     let (phases, ranks) = (plural(phases, "phase"), plural(ranks, "rank"));
-    Ok(writeln!(out, "{}: {phases} of {ranks}", dir.display())?)
+    writeln!(out, "{}: {phases} of {ranks}", dir.display())?;
+    if is_estimated { say_estimated(trace, out) } else { Ok(()) }
 }
 
 /// The JSON fields that identify each chunk.

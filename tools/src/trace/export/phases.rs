@@ -1,14 +1,20 @@
 //! Computes the phases (times between syncs) of a rank for the exports. A phase has the loads of chunks at the sync
 //! that ends it, and the messages sent since the previous sync. What happened after the last sync is in no phase. If the
-//! trace has no messages, the messages are those that the ranks reported to the sync.
+//! trace has no messages, or one in N alone, the messages are those that the ranks reported to the sync. Without such a
+//! report, the messages of a trace with one in N are estimates: N times those.
 //!
-//! Phases are passed on one by one. Memory holds the chunks and syncs of the run, and the loads and communicating
-//! pairs of one phase.
+//! A chunk that moved within a phase may have sent on several ranks. All its messages belong to the rank that has its
+//! load.
+//!
+//! Phases are passed on one by one. Memory holds the chunks and syncs of the run, the loads and communicating pairs of
+//! one phase, and the pairs whose sender moved within a phase.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 
 use caribou::trace::{ChunkId, Event, RUNTIME, What};
-use trace_reader::{RankTrace, Trace};
+use lb_strategies::balancer::PhaseReport;
+use trace_reader::{Problem, RankTrace, Trace};
 
 use super::rows::Row;
 use crate::Error;
@@ -32,8 +38,13 @@ pub(super) struct Phase {
     pub(super) id: u64,
     pub(super) loads: Vec<Load>,
     /// Messages and bytes, by sender and receiver.
-    pub(super) edges: BTreeMap<(ChunkId, ChunkId), (u64, u64)>,
+    pub(super) edges: BTreeMap<(ChunkId, ChunkId), Amount>,
+    /// Whether the messages are estimates.
+    pub(super) is_estimated: bool,
 }
+
+/// Messages and bytes.
+type Amount = (u64, u64);
 
 impl Phase {
     /// The phase with one load for each chunk. A balancing window without a decision has the number of the next
@@ -50,32 +61,75 @@ impl Phase {
         self
     }
 
+    /// The chunks that have a load in the phase.
+    fn chunks(&self) -> BTreeSet<ChunkId> {
+        self.loads.iter().map(|load| load.chunk).collect()
+    }
+
     /// Adds messages from one chunk to another.
-    fn add_edge(&mut self, ends: (ChunkId, ChunkId), (messages, bytes): (u64, u64)) {
+    fn add_edge(&mut self, ends: (ChunkId, ChunkId), (messages, bytes): Amount) {
         let sum = self.edges.entry(ends).or_default();
         *sum = (sum.0.saturating_add(messages), sum.1.saturating_add(bytes));
     }
 
-    /// Takes the reported messages of the rank's chunks if the trace has none. The report of a sync is `None` unless the
-    /// run recorded it.
+    /// Takes the reported messages of the rank's chunks if the trace has none, or has a sample and all windows of the
+    /// phase have reports. The report of a sync is `None` unless the run recorded it.
     fn complete(mut self, trace: &Trace) -> Phase {
         // Syncs are in the order of their numbers, and edges in the order of their senders.
         let earlier = trace.syncs.partition_point(|sync| sync.sync < self.id);
         let report = trace.syncs.get(earlier).filter(|sync| sync.sync == self.id);
-        if let Some(report) =
-            report.and_then(|sync| sync.reported.as_deref()).filter(|_| self.edges.is_empty())
-        {
-            let chunks: BTreeSet<ChunkId> = self.loads.iter().map(|load| load.chunk).collect();
-            let all = report.undecided.iter().chain([report]).map(|phase| &phase.edges.list);
-            for (list, &chunk) in all.flat_map(|list| chunks.iter().map(move |chunk| (list, chunk))) {
+        let report = report.and_then(|sync| sync.reported.as_deref());
+        let all = |report: &'_ PhaseReport| {
+            report.undecided.iter().chain([report]).all(|window| !window.edges.is_empty())
+        };
+        let is_sample = weight(trace) > 1;
+        if let Some(report) = report.filter(|report| self.edges.is_empty() || is_sample && all(report)) {
+            self.edges.clear();
+            let chunks = self.chunks();
+            let lists = report.undecided.iter().chain([report]).map(|window| &window.edges.list);
+            for (list, &chunk) in lists.flat_map(|list| chunks.iter().map(move |chunk| (list, chunk))) {
                 let first = list.partition_point(|edge| edge.from < chunk);
                 for edge in list[first..].iter().take_while(|edge| edge.from == chunk) {
                     self.add_edge((edge.from, edge.to), (edge.messages, edge.bytes));
                 }
             }
+        } else {
+            self.is_estimated = is_sample && !self.edges.is_empty();
         }
         self
     }
+}
+
+/// Number of messages that each recorded message represents.
+fn weight(trace: &Trace) -> u64 {
+    u64::from(trace.run.arrows.max(1))
+}
+
+/// Prints that the messages are estimates.
+pub(super) fn say_estimated(trace: &Trace, out: &mut dyn Write) -> Result<(), Error> {
+    let one_in = weight(trace);
+    Ok(writeln!(
+        out,
+        "one in {one_in} messages has its send recorded: messages and bytes are {one_in} times those, estimates"
+    )?)
+}
+
+/// The error of a trace that has no load of any chunk, with the reason.
+pub(super) fn no_loads(trace: &Trace) -> Error {
+    let filter = &trace.run.filter;
+    // Records of older versions have no filter.
+    let keeps_chunks = filter.is_empty() || filter.split(',').any(|word| matches!(word, "all" | "chunks"));
+    let mut samples = trace.ranks.iter().flat_map(|rank| &rank.samples);
+    let why = if !keeps_chunks {
+        format!(
+            "CARIBOU_TRACE_FILTER was `{filter}`, without `chunks`; -messages keeps them and leaves out sends"
+        )
+    } else if trace.syncs.is_empty() && samples.all(|sample| sample.sync.is_none()) {
+        "the run had no sync, so no phase ended".into()
+    } else {
+        "no chunk came to a recorded sync".into()
+    };
+    Error::Usage(format!("the trace has no loads of chunks: {why}"))
 }
 
 /// The chunks and phases of a run.
@@ -86,12 +140,15 @@ pub(super) struct RunPhases {
     pub(super) homes: BTreeMap<ChunkId, (u64, u32)>,
     /// The syncs in the window.
     pub(super) phases: BTreeSet<u64>,
+    /// Whether the trace has a load, also outside of the window.
+    pub(super) has_loads: bool,
 }
 
 impl RunPhases {
     /// Reads the whole trace.
     pub(super) fn new(trace: &Trace, window: Window) -> RunPhases {
-        let mut known = RunPhases { window, homes: BTreeMap::new(), phases: BTreeSet::new() };
+        let mut known =
+            RunPhases { window, homes: BTreeMap::new(), phases: BTreeSet::new(), has_loads: false };
         warn(&by_worker(&Scope::all(trace), &mut [&mut known]));
         known
     }
@@ -109,6 +166,7 @@ impl Observer<'_> for RunPhases {
             What::Arrive { chunk, .. } => self.seen(chunk, event.begin_ns, rank),
             What::Load { chunk, sync, .. } => {
                 self.seen(chunk, event.begin_ns, rank);
+                self.has_loads = true;
                 if (self.window.from_ns..=self.window.to_ns).contains(&event.begin_ns) {
                     self.phases.insert(sync);
                 }
@@ -122,25 +180,77 @@ impl Observer<'_> for RunPhases {
     }
 }
 
-/// Passes the phases of a rank to `visit`, in order of their syncs.
+/// The messages of chunks that moved after they had sent, by phase and sender. No rank that they were sent on has the
+/// load of their sender.
+#[derive(Debug, Default)]
+pub(super) struct Strays(BTreeMap<(u64, ChunkId), Vec<(ChunkId, Amount)>>);
+
+impl Strays {
+    /// Reads the whole trace.
+    pub(super) fn new(trace: &Trace, window: Window) -> Result<Strays, Error> {
+        let mut strays = Strays::default();
+        for rank in &trace.ranks {
+            // Whoever visits the phases reports the problems.
+            read(trace, rank, window, |phase| {
+                let chunks = phase.chunks();
+                for ((from, to), amount) in phase.edges {
+                    if !chunks.contains(&from) {
+                        strays.0.entry((phase.id, from)).or_default().push((to, amount));
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(strays)
+    }
+
+    /// The phase with all messages of those chunks that have a load in it, and with no others.
+    fn bring_home(&mut self, mut phase: Phase) -> Phase {
+        let chunks = phase.chunks();
+        phase.edges.retain(|(from, _), _| chunks.contains(from));
+        for from in chunks {
+            for (to, amount) in self.0.remove(&(phase.id, from)).into_iter().flatten() {
+                phase.add_edge((from, to), amount);
+            }
+        }
+        phase
+    }
+}
+
+/// Passes the phases of a rank to `visit`, in order of their syncs. Takes the messages that belong to them from
+/// `strays`.
 pub(super) fn for_each(
     trace: &Trace,
     rank: &RankTrace,
     window: Window,
+    strays: &mut Strays,
     mut visit: impl FnMut(Phase) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut visit = |phase: Phase| visit(phase.joined().complete(trace));
+    let problems = read(trace, rank, window, |phase| visit(strays.bring_home(phase).complete(trace)))?;
+    warn(&problems);
+    Ok(())
+}
+
+/// Passes the phases of a rank to `visit`, with the messages that were sent on the rank. Returns what could not be read.
+fn read(
+    trace: &Trace,
+    rank: &RankTrace,
+    window: Window,
+    mut visit: impl FnMut(Phase) -> Result<(), Error>,
+) -> Result<Vec<Problem>, Error> {
+    let mut visit = |phase: Phase| visit(phase.joined());
     let row = |worker| Row { number: worker, rank: rank.rank, worker };
     let rows: Vec<Row> = (0..rank.workers).map(row).collect();
     let mut open: Option<Phase> = None;
-    let mut edges = BTreeMap::new();
+    let (mut edges, weight) = (BTreeMap::new(), weight(trace));
     let mut merged = Merge::of(trace, &rows, window);
     for (_, turn) in merged.by_ref() {
         for event in [turn.event].iter().chain(&turn.points) {
             match event.what {
                 What::Send { chunk, to, bytes, .. } if to != RUNTIME => {
-                    let edge: &mut (u64, u64) = edges.entry((chunk, to)).or_default();
-                    *edge = (edge.0 + 1, edge.1.saturating_add(bytes));
+                    let edge: &mut Amount = edges.entry((chunk, to)).or_default();
+                    let bytes = bytes.saturating_mul(weight);
+                    *edge = (edge.0.saturating_add(weight), edge.1.saturating_add(bytes));
                 }
                 What::Load { chunk, sync, load_ns, bytes } => {
                     let mut phase = match open.take() {
@@ -158,6 +268,6 @@ pub(super) fn for_each(
             }
         }
     }
-    warn(&merged.problems());
-    open.map_or(Ok(()), visit)
+    open.map_or(Ok(()), visit)?;
+    Ok(merged.problems())
 }

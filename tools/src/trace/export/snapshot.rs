@@ -5,10 +5,10 @@ use std::io::Write;
 use std::path::Path;
 
 use caribou::trace::ChunkId;
-use lb_strategies::{ChunkLoad, Edge, LinkCosts, Rank, RankLoad, Snapshot};
+use lb_strategies::{ChunkLoad, Edge, LinkCosts, Memory, Rank, RankLoad, Snapshot};
 use trace_reader::Trace;
 
-use super::phases::{Phase, for_each};
+use super::phases::{Phase, Strays, for_each, no_loads, say_estimated};
 use crate::trace::select::Selection;
 use crate::{Error, output};
 
@@ -26,17 +26,23 @@ pub(super) fn export(
     }
     let last = trace.ranks.iter().flat_map(|rank| &rank.samples).filter_map(|sample| sample.sync).max();
     let known = trace.syncs.iter().map(|sync| sync.sync).max().max(last);
-    let id = phase.or(known).ok_or_else(|| Error::Usage("the run had no sync, so no phase ended".into()))?;
-    let mut phases: Vec<Phase> = Vec::new();
+    let id = phase.or(known).ok_or_else(|| no_loads(trace))?;
+    let window = Selection::default().window(trace);
+    let mut strays = Strays::new(trace, window)?;
+    let (mut phases, mut has_loads) = (Vec::<Phase>::new(), false);
     for rank in &trace.ranks {
         let mut found = Phase::default();
-        for_each(trace, rank, Selection::default().window(trace), |phase| {
+        for_each(trace, rank, window, &mut strays, |phase| {
+            has_loads = true;
             if phase.id == id {
                 found = phase;
             }
             Ok(())
         })?;
         phases.push(found);
+    }
+    if !has_loads {
+        return Err(no_loads(trace));
     }
     let snapshot = snapshot(trace, id, &phases);
     if snapshot.chunks.is_empty() {
@@ -46,7 +52,8 @@ pub(super) fn export(
     let json = serde_json::to_vec(&snapshot).expect("a snapshot is numbers, and those are finite");
     output::write(path, json)?;
     let (chunks, ranks) = (snapshot.chunks.len(), snapshot.ranks.len());
-    Ok(writeln!(out, "{}: phase {id}, {chunks} chunks on {ranks} ranks", path.display())?)
+    writeln!(out, "{}: phase {id}, {chunks} chunks on {ranks} ranks", path.display())?;
+    if phases.iter().any(|phase| phase.is_estimated) { say_estimated(trace, out) } else { Ok(()) }
 }
 
 fn snapshot(trace: &Trace, id: u64, phases: &[Phase]) -> Snapshot {
@@ -71,7 +78,9 @@ fn snapshot(trace: &Trace, id: u64, phases: &[Phase]) -> Snapshot {
     let edges: Vec<Edge> = all.filter_map(edge).collect();
     // A trace has no prices of messages.
     let links = if edges.is_empty() { LinkCosts::default() } else { LinkCosts::assumed() };
-    Snapshot { phase: id, ranks, chunks, edges, links, ..Snapshot::default() }
+    let limits = |limit| Memory { limits: vec![limit; ranks.len()], ..Memory::default() };
+    let memory = trace.run.memory_limit.map(limits);
+    Snapshot { phase: id, ranks, chunks, edges, links, memory }
 }
 
 /// Number of workers. The speed in a snapshot is that of all vCPUs of a rank, but the background that of one vCPU.

@@ -261,6 +261,22 @@ fn the_matrix_has_every_message_and_says_what_stays_local() {
 }
 
 #[test]
+fn a_trace_without_events_names_the_filter_that_left_them_out() {
+    for (filter, why) in [
+        ("none", "(the run recorded with CARIBOU_TRACE_FILTER=none; without it, all events are recorded)"),
+        ("all", "(CARIBOU_TRACE records events)"),
+        ("", "(CARIBOU_TRACE records events)"),
+    ] {
+        let run = RunRecord { filter: filter.into(), ..run_of(Shape::Arrays) };
+        let dir = written("b-no-events", &run, &[vec![]]);
+        for command in ["comm", "chunks", "timeline", "histogram", "outliers"] {
+            let said = caribou(&["trace", command, dir.text()]).unwrap();
+            assert!(said.contains("no events were recorded") && said.contains(why), "{command}: {said}");
+        }
+    }
+}
+
+#[test]
 fn a_filtered_trace_does_not_claim_that_nothing_was_sent() {
     for (filter, counted) in [("all,array=Block", false), ("all", true)] {
         let run = RunRecord { filter: filter.into(), ..run_of(Shape::Arrays) };

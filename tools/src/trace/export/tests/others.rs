@@ -288,6 +288,120 @@ fn a_phase_without_recorded_messages_has_those_that_ranks_reported() {
 }
 
 #[test]
+fn messages_of_a_chunk_that_moved_within_a_phase_are_with_its_load() {
+    let dir = Scratch::new("moved-within");
+    for rank in 0..2 {
+        let run = RunRecord { rank, ranks: 2, workers: vec![1; 2], arrows: 1, ..RunRecord::default() };
+        let mut writer = Writer::create(dir.path(), &run).unwrap();
+        writer.arrays(&["Ring".into()]).unwrap();
+        // Chunk 1 begins on rank 0 and sends there and on rank 1, which has its load. Chunk 9 has no load.
+        let sent = |at_ns, from, bytes| {
+            let to = chunk(2);
+            Event::point(at_ns, What::Send { chunk: chunk(from), to, rank: 1, number: at_ns as u32, bytes })
+        };
+        let load = |key| {
+            Event::point(SECOND_NS, What::Load { chunk: chunk(key), sync: 0, load_ns: SECOND_NS, bytes: 8 })
+        };
+        let events = match rank {
+            0 => vec![sent(1, 1, 10), sent(2, 0, 1), sent(3, 1, 20), sent(4, 9, 5), load(0)],
+            _ => vec![sent(5, 1, 40), load(1), load(2)],
+        };
+        writer.events(0, &events).unwrap();
+        writer.samples(&[Sample { sync: Some(0), ..Sample::default() }]).unwrap();
+        writer.finish(&End { elapsed_ns: SECOND_NS, ..End::default() }).unwrap();
+    }
+    let out = Scratch::new("moved-within-out");
+    export(&dir, "snapshot", &out, &[]).unwrap();
+    let snapshot: Snapshot = serde_json::from_value(json(&out)).unwrap();
+    let edges: Vec<_> =
+        snapshot.edges.iter().map(|edge| (edge.from, edge.to, edge.messages, edge.bytes)).collect();
+    assert_eq!(edges, [(0, 2, 1, 1), (1, 2, 3, 70)], "one edge a pair");
+    for ranks in [&[][..], &["--rank", "1"]] {
+        let out = Scratch::new("moved-within-lbdata");
+        export(&dir, "lbdata", &out, ranks).unwrap();
+        for (rank, amount) in [(0, (1, 1.0)), (1, (3, 70.0))].into_iter().skip(ranks.len() / 2) {
+            let text = std::fs::read(out.path().join(format!("data.{rank}.json"))).unwrap();
+            let file: Value = serde_json::from_slice(&text).unwrap();
+            let edges = file["phases"][0]["communications"].as_array().unwrap();
+            let amounts = edges
+                .iter()
+                .map(|edge| (edge["messages"].as_u64().unwrap(), edge["bytes"].as_f64().unwrap()));
+            assert_eq!(amounts.collect::<Vec<_>>(), [amount], "rank {rank}");
+        }
+    }
+}
+
+#[test]
+fn a_sample_of_messages_is_scaled_unless_ranks_reported_all() {
+    for (name, windows, expected) in [
+        ("unreported", None, (32, 3200)),
+        ("part", Some([0, 5]), (32, 3200)),
+        ("reported", Some([2, 5]), (7, 20)),
+    ] {
+        let dir = Scratch::new(&format!("sampled-{name}"));
+        let run = RunRecord { ranks: 1, workers: vec![1], arrows: 16, ..RunRecord::default() };
+        let mut writer = Writer::create(dir.path(), &run).unwrap();
+        writer.arrays(&["Ring".into()]).unwrap();
+        let sent = |at_ns| {
+            let what =
+                What::Send { chunk: chunk(0), to: chunk(1), rank: 0, number: at_ns as u32, bytes: 100 };
+            Event::point(at_ns, what)
+        };
+        let load = |key| {
+            Event::point(SECOND_NS, What::Load { chunk: chunk(key), sync: 0, load_ns: SECOND_NS, bytes: 8 })
+        };
+        writer.events(0, &[sent(1), sent(2), load(0), load(1)]).unwrap();
+        let edges = |messages: u64| {
+            let edge = EdgeReport { from: chunk(0), to: chunk(1), messages, bytes: 10 };
+            EdgeReports::new((messages > 0).then_some(edge).into_iter().collect(), 0)
+        };
+        let report = |messages| PhaseReport { edges: edges(messages), ..PhaseReport::default() };
+        let mut sync = SyncReport::default();
+        sync.reported = windows.map(|[undecided, decided]| {
+            std::sync::Arc::new(PhaseReport { undecided: vec![report(undecided)], ..report(decided) })
+        });
+        writer.syncs(&[sync]).unwrap();
+        writer.finish(&End { elapsed_ns: SECOND_NS, ..End::default() }).unwrap();
+        let out = Scratch::new(&format!("sampled-{name}-out"));
+        let said = export(&dir, "snapshot", &out, &[]).unwrap();
+        let snapshot: Snapshot = serde_json::from_value(json(&out)).unwrap();
+        let edges: Vec<_> = snapshot.edges.iter().map(|edge| (edge.messages, edge.bytes)).collect();
+        assert_eq!(edges, [expected], "{name}");
+        let out = Scratch::new(&format!("sampled-{name}-lbdata"));
+        let said = said + &export(&dir, "lbdata", &out, &[]).unwrap();
+        assert_eq!(said.matches("16 times those, estimates").count(), if expected.0 == 32 { 2 } else { 0 });
+        let file: Value = serde_json::from_slice(&std::fs::read(out.join("data.0.json")).unwrap()).unwrap();
+        let edge = &file["phases"][0]["communications"][0];
+        assert_eq!(
+            (edge["messages"].as_u64(), edge["bytes"].as_f64()),
+            (Some(expected.0), Some(expected.1 as f64))
+        );
+    }
+}
+
+#[test]
+fn a_trace_without_loads_is_refused_with_the_filter_that_left_them_out() {
+    for (filter, why) in [
+        ("none", "CARIBOU_TRACE_FILTER was `none`, without `chunks`; -messages keeps them"),
+        ("handlers,messages=4", "CARIBOU_TRACE_FILTER was `handlers,messages=4`, without `chunks`"),
+        ("all,array=Block", "no chunk came to a recorded sync"),
+        ("handlers,chunks", "no chunk came to a recorded sync"),
+        ("", "no chunk came to a recorded sync"),
+    ] {
+        let dir = Scratch::new("no-loads");
+        let run = RunRecord { filter: filter.into(), ranks: 1, workers: vec![1], ..RunRecord::default() };
+        let mut writer = Writer::create(dir.path(), &run).unwrap();
+        writer.samples(&[Sample { sync: Some(9), ..Sample::default() }]).unwrap();
+        writer.finish(&End { elapsed_ns: SECOND_NS, ..End::default() }).unwrap();
+        for (to, more) in [("snapshot", &[][..]), ("snapshot", &["--phase", "9"]), ("lbdata", &[])] {
+            let out = Scratch::new("no-loads-out");
+            let expected = format!("the trace has no loads of chunks: {why}");
+            crate::tests::refused(export(&dir, to, &out, more), &expected);
+        }
+    }
+}
+
+#[test]
 fn lb_data_has_the_work_of_chunks_and_the_speed_of_ranks() {
     let dir = Scratch::new("slow-rank");
     for (rank, speed) in [(0, 2.0), (1, 1.0)] {
@@ -412,6 +526,11 @@ fn runs_that_are_not_whole_can_be_exported() {
             let done = export(&dir, to, &out, &[]);
             if (name, to) == ("pool", "lbdata") {
                 assert_eq!(done.unwrap_err(), "LB data is of chunks and syncs, and a pool has neither");
+                continue;
+            }
+            if to == "lbdata" {
+                let why = "the trace has no loads of chunks: the run had no sync, so no phase ended";
+                assert_eq!(done.unwrap_err(), why);
                 continue;
             }
             done.unwrap();
