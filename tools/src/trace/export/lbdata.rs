@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use trace_reader::{RankTrace, Trace};
 
 use super::names;
-use super::phases::{Phase, RunPhases, Strays, for_each, no_loads, say_estimated};
+use super::phases::{Phase, RunPhases, Strays, for_each, no_loads, say_estimated, say_partial};
 use crate::Error;
 use crate::trace::page::plural;
 use crate::trace::select::Selection;
@@ -32,10 +32,11 @@ pub(super) fn export(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let window = selection.window(trace);
-    let known = RunPhases::new(trace, window);
+    let mut known = RunPhases::new(trace, window);
     if !known.has_loads {
         return Err(no_loads(trace));
     }
+    let left_out = known.leave_out_partial(trace);
     let objects = objects(trace, &known)?;
     let mut strays = Strays::new(trace, window)?;
     let mut is_estimated = false;
@@ -47,7 +48,7 @@ pub(super) fn export(
             |file: &mut BufWriter<File>, text: String| file.write_all(text.as_bytes()).map_err(unwritable);
         let speed = speed_of(trace, rank);
         write(&mut file, head(trace, rank, speed))?;
-        let mut missing = known.phases.iter().copied().peekable();
+        let mut missing = known.phases.keys().copied().peekable();
         let mut first = true;
         let mut put = |phase: Phase| -> Result<(), Error> {
             is_estimated |= phase.is_estimated;
@@ -68,6 +69,7 @@ pub(super) fn export(
     let (phases, ranks) = (known.phases.len(), selection.ranks(trace).count());
     let (phases, ranks) = (plural(phases, "phase"), plural(ranks, "rank"));
     writeln!(out, "{}: {phases} of {ranks}", dir.display())?;
+    say_partial(left_out, out)?;
     if is_estimated { say_estimated(trace, out) } else { Ok(()) }
 }
 

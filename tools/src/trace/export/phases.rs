@@ -21,6 +21,7 @@ use crate::Error;
 use crate::trace::analysis::events::{Observer, Scope, WorkerRef, by_worker};
 use crate::trace::analysis::merge::Merge;
 use crate::trace::open::warn;
+use crate::trace::page::plural;
 use crate::trace::select::Window;
 
 /// Load of a chunk in a phase.
@@ -114,6 +115,18 @@ pub(super) fn say_estimated(trace: &Trace, out: &mut dyn Write) -> Result<(), Er
     )?)
 }
 
+/// Prints that phases were left out, if there were any.
+pub(super) fn say_partial(left_out: usize, out: &mut dyn Write) -> Result<(), Error> {
+    if left_out > 0 {
+        let phases = plural(left_out, "phase");
+        writeln!(
+            out,
+            "left out at the end: {phases} without loads of some chunks, because the run was cut off or events were dropped"
+        )?;
+    }
+    Ok(())
+}
+
 /// The error of a trace that has no load of any chunk, with the reason.
 pub(super) fn no_loads(trace: &Trace) -> Error {
     let filter = &trace.run.filter;
@@ -138,8 +151,8 @@ pub(super) struct RunPhases {
     window: Window,
     /// Time and rank of the first event of each chunk.
     pub(super) homes: BTreeMap<ChunkId, (u64, u32)>,
-    /// The syncs in the window.
-    pub(super) phases: BTreeSet<u64>,
+    /// The syncs in the window, with the number of loads in their phases.
+    pub(super) phases: BTreeMap<u64, u64>,
     /// Whether the trace has a load, also outside of the window.
     pub(super) has_loads: bool,
 }
@@ -148,9 +161,28 @@ impl RunPhases {
     /// Reads the whole trace.
     pub(super) fn new(trace: &Trace, window: Window) -> RunPhases {
         let mut known =
-            RunPhases { window, homes: BTreeMap::new(), phases: BTreeSet::new(), has_loads: false };
+            RunPhases { window, homes: BTreeMap::new(), phases: BTreeMap::new(), has_loads: false };
         warn(&by_worker(&Scope::all(trace), &mut [&mut known]));
         known
+    }
+
+    /// Leaves out the phases after the last whole one: a run that was cut off, or a trace that dropped events, has no loads
+    /// of some chunks in them. Returns how many there were. A phase is whole if each chunk has a load in it for each of
+    /// its windows. If no phase is, some chunks come to no sync, and all phases stay.
+    pub(super) fn leave_out_partial(&mut self, trace: &Trace) -> usize {
+        let chunks: BTreeMap<u64, u64> = trace
+            .syncs
+            .iter()
+            .map(|sync| (sync.sync, sync.chunks_per_rank.iter().copied().map(u64::from).sum()))
+            .collect();
+        let is_whole = |(id, loads): (&u64, &u64)| {
+            chunks.get(id).is_some_and(|&chunks| chunks > 0 && loads.is_multiple_of(chunks))
+        };
+        let Some(last) = self.phases.iter().rev().find(|&(id, loads)| is_whole((id, loads))) else {
+            return 0;
+        };
+        let next = last.0 + 1;
+        self.phases.split_off(&next).len()
     }
 
     fn seen(&mut self, chunk: ChunkId, at_ns: u64, rank: u32) {
@@ -168,7 +200,7 @@ impl Observer<'_> for RunPhases {
                 self.seen(chunk, event.begin_ns, rank);
                 self.has_loads = true;
                 if (self.window.from_ns..=self.window.to_ns).contains(&event.begin_ns) {
-                    self.phases.insert(sync);
+                    *self.phases.entry(sync).or_default() += 1;
                 }
             }
             What::Send { chunk, to, rank: to_rank, .. } => {

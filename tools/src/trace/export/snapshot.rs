@@ -8,11 +8,11 @@ use caribou::trace::ChunkId;
 use lb_strategies::{ChunkLoad, Edge, LinkCosts, Memory, Rank, RankLoad, Snapshot};
 use trace_reader::Trace;
 
-use super::phases::{Phase, Strays, for_each, no_loads, say_estimated};
+use super::phases::{Phase, RunPhases, Strays, for_each, no_loads, say_estimated, say_partial};
 use crate::trace::select::Selection;
 use crate::{Error, output};
 
-/// Writes the snapshot of a phase; without a number, of the last phase.
+/// Writes the snapshot of a phase; without a number, of the last phase that has loads of all chunks.
 pub(super) fn export(
     trace: &Trace,
     phase: Option<u64>,
@@ -24,16 +24,16 @@ pub(super) fn export(
     {
         return Err(Error::Usage("a snapshot needs the files of all ranks, and some are missing".into()));
     }
-    let last = trace.ranks.iter().flat_map(|rank| &rank.samples).filter_map(|sample| sample.sync).max();
-    let known = trace.syncs.iter().map(|sync| sync.sync).max().max(last);
-    let id = phase.or(known).ok_or_else(|| no_loads(trace))?;
     let window = Selection::default().window(trace);
+    let mut known = RunPhases::new(trace, window);
+    let left_out = known.leave_out_partial(trace);
+    let last = known.phases.keys().last().copied().ok_or_else(|| no_loads(trace))?;
+    let id = phase.unwrap_or(last);
     let mut strays = Strays::new(trace, window)?;
-    let (mut phases, mut has_loads) = (Vec::<Phase>::new(), false);
+    let mut phases = Vec::<Phase>::new();
     for rank in &trace.ranks {
         let mut found = Phase::default();
         for_each(trace, rank, window, &mut strays, |phase| {
-            has_loads = true;
             if phase.id == id {
                 found = phase;
             }
@@ -41,18 +41,19 @@ pub(super) fn export(
         })?;
         phases.push(found);
     }
-    if !has_loads {
-        return Err(no_loads(trace));
-    }
     let snapshot = snapshot(trace, id, &phases);
     if snapshot.chunks.is_empty() {
-        let all = known.map_or(String::new(), |last| format!("; the last phase is {last}"));
-        return Err(Error::Usage(format!("no loads of phase {id} are in the trace{all}")));
+        return Err(Error::Usage(format!(
+            "no loads of phase {id} are in the trace; the last phase is {last}"
+        )));
     }
     let json = serde_json::to_vec(&snapshot).expect("a snapshot is numbers, and those are finite");
     output::write(path, json)?;
     let (chunks, ranks) = (snapshot.chunks.len(), snapshot.ranks.len());
     writeln!(out, "{}: phase {id}, {chunks} chunks on {ranks} ranks", path.display())?;
+    if phase.is_none() {
+        say_partial(left_out, out)?;
+    }
     if phases.iter().any(|phase| phase.is_estimated) { say_estimated(trace, out) } else { Ok(()) }
 }
 

@@ -402,6 +402,34 @@ fn a_trace_without_loads_is_refused_with_the_filter_that_left_them_out() {
 }
 
 #[test]
+fn phases_without_the_loads_of_some_chunks_are_left_out() {
+    let dir = Scratch::new("partial");
+    let run = RunRecord { ranks: 1, workers: vec![1], ..RunRecord::default() };
+    let mut writer = Writer::create(dir.path(), &run).unwrap();
+    writer.arrays(&["Ring".into()]).unwrap();
+    // The last phase has the load of one chunk of two.
+    for (sync, chunks) in [(0, 2), (1, 2), (2, 1)] {
+        let at_ns = (sync + 1) * SECOND_NS;
+        let load =
+            |key| Event::point(at_ns, What::Load { chunk: chunk(key), sync, load_ns: SECOND_NS, bytes: 8 });
+        writer.events(0, &(0..chunks).map(load).collect::<Vec<_>>()).unwrap();
+        let mut record = SyncReport::default();
+        (record.sync, record.chunks_per_rank) = (sync, vec![2]);
+        writer.syncs(&[record]).unwrap();
+    }
+    writer.finish(&End { elapsed_ns: 3 * SECOND_NS, ..End::default() }).unwrap();
+    let left_out = "left out at the end: 1 phase without loads of some chunks";
+    let out = Scratch::new("partial-out");
+    let said = export(&dir, "snapshot", &out, &[]).unwrap();
+    assert!(said.contains("phase 1, 2 chunks on 1 ranks") && said.contains(left_out), "{said}");
+    let asked = export(&dir, "snapshot", &Scratch::new("partial-asked"), &["--phase", "2"]).unwrap();
+    assert!(asked.ends_with("phase 2, 1 chunks on 1 ranks\n"), "{asked}");
+    let out = Scratch::new("partial-lbdata");
+    let said = export(&dir, "lbdata", &out, &[]).unwrap();
+    assert!(said.contains("2 phases of 1 rank") && said.contains(left_out), "{said}");
+}
+
+#[test]
 fn lb_data_has_the_work_of_chunks_and_the_speed_of_ranks() {
     let dir = Scratch::new("slow-rank");
     for (rank, speed) in [(0, 2.0), (1, 1.0)] {
