@@ -28,6 +28,7 @@ mod output;
 mod recorded;
 mod report;
 mod resize;
+mod room;
 mod simulate;
 mod snapshot_file;
 mod top;

@@ -25,11 +25,9 @@ pub(crate) use reports::{Reported, of_syncs};
 /// Reads the loads. `option` is the beginning of a line about a fault, such as `--lbdata`.
 pub(crate) fn read(option: &str, stem: &str) -> Result<RecordedLoads, Error> {
     let wrong = |what: String| Error::Usage(format!("{option}{stem}: {what}"));
-    if let Some(hint) = files::hint(stem) {
-        return Err(wrong(hint));
-    }
     if Path::new(stem).exists() {
-        let trace = Trace::open(Path::new(stem))?;
+        let trace = Trace::open(Path::new(stem))
+            .map_err(|error| files::hint(stem).map_or_else(|| error.into(), &wrong))?;
         warn(&trace.problems);
         let snapshots = reports::snapshots(&of_syncs(&trace).map_err(wrong)?);
         let loads = RecordedLoads::new(snapshots).map_err(wrong)?;
@@ -37,7 +35,7 @@ pub(crate) fn read(option: &str, stem: &str) -> Result<RecordedLoads, Error> {
         let (last_s, lb) = (decimal(last_ns as f64 / 1e9, 3), &trace.run.lb);
         input::note(&format!(
             "{stem}: the recorded run took {last_s} s to its last sync, under {lb}; its shares of vCPUs, neighbours and \
-             messages are not simulated"
+             messages are left out"
         ));
         return Ok(loads);
     }

@@ -7,7 +7,7 @@ use lb_strategies::synthetic::Workload;
 use presentation::count_parser;
 
 use super::model::Model;
-use crate::{Error, recorded, snapshot_file};
+use crate::{Error, recorded, room, snapshot_file};
 
 /// One of a synthetic snapshot, a file, and recorded loads.
 #[derive(clap::Args)]
@@ -119,14 +119,7 @@ impl Source {
     fn check_room(&self, available: Option<u64>) -> Result<(), Error> {
         let (chunks, ranks) = (self.chunks, self.ranks.unwrap_or(RANKS));
         let needed = u64::from(chunks) * CHUNK_BYTES + u64::from(ranks) * RANK_BYTES;
-        match available {
-            Some(available) if needed > available => Err(Error::Usage(format!(
-                "--chunks {chunks} --ranks {ranks}: the snapshot needs {:.1} GB of memory, and {:.1} GB are available",
-                needed as f64 / 1e9,
-                available as f64 / 1e9
-            ))),
-            _ => Ok(()),
-        }
+        room::check(&format!("--chunks {chunks} --ranks {ranks}: the snapshot"), needed, available)
     }
 }
 

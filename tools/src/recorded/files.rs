@@ -29,7 +29,7 @@ pub(super) fn read(stem: &str) -> Result<(LoadFormat, Files), String> {
     let mut left = ALL_BYTES_MAX;
     let mut files = Files::new();
     for name in names {
-        let text = content(&name, format, BYTES_MAX.min(left)).map_err(|what| format!("{name}: {what}"))?;
+        let text = content(&name, format).map_err(|what| format!("{name}: {what}"))?;
         left = left.checked_sub(text.len() as u64).ok_or_else(|| too_long(&name))?;
         files.push((name, text));
     }
@@ -45,18 +45,11 @@ pub(super) fn hint(stem: &str) -> Option<String> {
     let path = Path::new(stem);
     let name = path.file_name()?.to_str()?;
     if !path.is_dir() {
-        let stem = LoadFormat::ALL.iter().find_map(|format| {
-            let beginning = name.strip_suffix(".br").unwrap_or(name).strip_suffix(format.extension())?;
-            Some(beginning.strip_suffix('.')?.rsplit_once('.')?.0)
-        })?;
+        let stem = prefix_of(name)?;
         return Some(format!("a file of one rank, expected `{}`", path.with_file_name(stem).display()));
     }
     let names = fs::read_dir(path).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let stems = names.filter_map(|name| {
-        let (stem, rest) = name.split_once(".0.")?;
-        matches!(rest, "json" | "json.br" | "vom").then(|| stem.to_owned())
-    });
-    let stem = stems.min()?;
+    let stem = names.filter_map(|name| prefix_of(&name).map(str::to_owned)).min()?;
     Some(format!("a folder with files of LB data, expected `{}`", path.join(stem).display()))
 }
 
@@ -109,8 +102,15 @@ fn rank_of(name: &str, prefix: &str) -> Option<(u32, LoadFormat)> {
     Some((rank, format))
 }
 
+/// The prefix of a name `PREFIX.RANK.FORMAT` or `PREFIX.RANK.json.br`.
+fn prefix_of(name: &str) -> Option<&str> {
+    let (beginning, _) = name.strip_suffix(".br").unwrap_or(name).rsplit_once('.')?;
+    let (prefix, _) = beginning.rsplit_once('.')?;
+    rank_of(name, prefix).map(|_| prefix)
+}
+
 /// The text of a file, decompressed if necessary.
-fn content(file: &str, format: LoadFormat, bytes_max: u64) -> Result<Vec<u8>, String> {
+fn content(file: &str, format: LoadFormat) -> Result<Vec<u8>, String> {
     // Nobody names these files one by one, so a pipe among them would wait for nobody.
     if fs::metadata(file).is_ok_and(|about| about.file_type().is_fifo()) {
         return Err("a pipe, expected a file".to_owned());
@@ -118,7 +118,7 @@ fn content(file: &str, format: LoadFormat, bytes_max: u64) -> Result<Vec<u8>, St
     let bytes = input::read(Path::new(file)).map_err(|error| format!("cannot be read: {error}"))?;
     match format {
         LoadFormat::Vom => Ok(input::without_mark(&bytes).to_vec()),
-        LoadFormat::Json => json(&bytes, bytes_max),
+        LoadFormat::Json => json(&bytes, BYTES_MAX),
     }
 }
 

@@ -13,7 +13,7 @@ use super::compare::{DESCRIBED, Policy, all_complete, write_tables};
 use super::files::Files;
 use super::overheads::OverheadOptions;
 use super::{periods, values};
-use crate::{Error, input, recorded};
+use crate::{Error, input, recorded, room};
 
 /// Default of `--compare`. `program`, `rotate` and `random` are left out because they balance nothing here.
 const COMPARED: &str = "none,refine,refine-paper,greedy";
@@ -35,6 +35,11 @@ const WALKED_MOST: f64 = 5e7;
 const CHUNKS_MOST: u32 = 50_000_000;
 /// Largest number of ranks times syncs, because each decision is kept with figures of all ranks.
 const DECIDED_MOST: f64 = 1e8;
+/// Largest time that messages may take in virtual time, s. Times are ns in 64 bits.
+const MESSAGES_MOST_S: f64 = 1e9;
+/// Approximate memory of a simulation, in bytes per chunk and per rank.
+const CHUNK_BYTES: u64 = 120;
+const RANK_BYTES: u64 = 2_500;
 
 /// An array with a name, or one described.
 #[derive(clap::Args)]
@@ -62,13 +67,6 @@ pub(super) struct Options {
     #[command(flatten)]
     overheads: OverheadOptions,
 }
-
-/// Largest time that messages may take in virtual time, s. Times are ns in 64 bits.
-const MESSAGES_MOST_S: f64 = 1e9;
-
-/// Approximate memory of a simulation, in bytes per chunk and per rank.
-const CHUNK_BYTES: u64 = 120;
-const RANK_BYTES: u64 = 2_500;
 
 /// An array.
 #[derive(clap::Args)]
@@ -155,6 +153,7 @@ impl Options {
             [all] if all == "all" => ARRAY_SCENARIOS.iter().map(|entry| entry.build()).collect(),
             names => names.iter().map(|name| named(name)).collect::<Result<_, _>>()?,
         };
+        let available = caribou::machine::available_memory();
         for scenario in &mut scenarios {
             self.wires.apply(&mut scenario.network);
             self.overheads.apply(scenario, self.wires.seed);
@@ -165,23 +164,11 @@ impl Options {
                      or cheaper messages"
                 )));
             }
-            check_memory(scenario, caribou::machine::available_memory())?;
+            let (chunks, ranks) = (scenario.array.chunks, scenario.array.workers.len());
+            let needed = u64::from(chunks) * CHUNK_BYTES + ranks as u64 * RANK_BYTES;
+            room::check(&format!("{chunks} chunks on {ranks} ranks: the simulation"), needed, available)?;
         }
         Ok(scenarios)
-    }
-}
-
-/// Refuses an array that needs more memory than `available`, in bytes.
-fn check_memory(scenario: &ArrayScenario, available: Option<u64>) -> Result<(), Error> {
-    let (chunks, ranks) = (scenario.array.chunks, scenario.array.workers.len());
-    let needed = u64::from(chunks) * CHUNK_BYTES + ranks as u64 * RANK_BYTES;
-    match available {
-        Some(available) if needed > available => Err(Error::Usage(format!(
-            "{chunks} chunks on {ranks} ranks: the simulation needs {:.1} GB of memory, and {:.1} GB are available",
-            needed as f64 / 1e9,
-            available as f64 / 1e9
-        ))),
-        _ => Ok(()),
     }
 }
 

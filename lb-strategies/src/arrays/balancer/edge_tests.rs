@@ -1,6 +1,6 @@
 //! How the balancer uses the messages between chunks.
 
-use super::tests::{chunk, irregular_us, phase, rank, two_arrays, window};
+use super::tests::{Stays, chunk, irregular_us, phase, rank, two_arrays, window};
 use super::*;
 use crate::arrays::snapshot::ArrayId;
 
@@ -141,24 +141,11 @@ fn equal_reports_with_edges_give_equal_decisions() {
     assert_eq!(decisions(), decisions());
 }
 
-/// Leaves all chunks where they are.
-struct Stays;
-
-impl Strategy for Stays {
-    fn name(&self) -> &'static str {
-        "stays"
-    }
-    fn assign(&self, snapshot: &Snapshot) -> Assignment {
-        Assignment::current(snapshot)
-    }
-    fn terms(&self) -> Terms {
-        Terms { scatters: true, edges: EdgeUse::Always, ..Terms::default() }
-    }
-}
+const STAYS: Stays = Stays { scatters: true, edges: EdgeUse::Always };
 
 #[test]
 fn more_messages_between_ranks_are_a_reason_to_ask_and_those_that_an_answer_left_are_none() {
-    let mut balancer = Balancer::new(Arc::new(Stays));
+    let mut balancer = Balancer::new(Arc::new(STAYS));
     let mut is_asked = |messages| {
         let chunks = [0, 1].map(|key| chunk(key, key as u32, 10_000_000, true));
         let edges = EdgeReports::new(vec![edge(0, 1, messages, 0)], 0);
@@ -182,7 +169,7 @@ fn a_plan_that_is_carried_out_in_part_leaves_messages_that_can_be_avoided() {
             Assignment { ranks: vec![Rank(0); snapshot.chunks.len()] }
         }
         fn terms(&self) -> Terms {
-            Stays.terms()
+            STAYS.terms()
         }
     }
     let ranks: Vec<u32> = (0..16).map(|key| key % 2).collect();
@@ -201,7 +188,7 @@ fn a_plan_that_is_carried_out_in_part_leaves_messages_that_can_be_avoided() {
 #[test]
 fn chunks_whose_messages_matter_are_not_scattered() {
     let moves = |messages| -> usize {
-        let mut balancer = Balancer::new(Arc::new(Stays));
+        let mut balancer = Balancer::new(Arc::new(STAYS));
         let mut ranks: Vec<u32> = (0..16).map(|key| key / 8).collect();
         let decide = |number| {
             let edges = (0..15).map(|key| edge(key, key + 1, messages, 0)).collect();

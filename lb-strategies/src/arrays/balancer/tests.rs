@@ -261,8 +261,9 @@ fn halves_that_swap_too_irregularly_to_be_followed_are_scattered_once() {
 }
 
 /// Leaves all chunks where they are.
-struct Stays {
-    scatters: bool,
+pub(super) struct Stays {
+    pub(super) scatters: bool,
+    pub(super) edges: EdgeUse,
 }
 
 impl Strategy for Stays {
@@ -273,14 +274,14 @@ impl Strategy for Stays {
         Assignment::current(snapshot)
     }
     fn terms(&self) -> Terms {
-        Terms { scatters: self.scatters, ..Terms::default() }
+        Terms { scatters: self.scatters, edges: self.edges, ..Terms::default() }
     }
 }
 
 #[test]
 fn chunks_are_scattered_only_where_the_strategy_allows_it() {
     let moved = |scatters| {
-        let balancer = Balancer::new(Arc::new(Stays { scatters }));
+        let balancer = Balancer::new(Arc::new(Stays { scatters, edges: EdgeUse::Never }));
         moves_in_windows(balancer, 40, irregular_us, 1_000, 10_000).iter().sum::<usize>()
     };
     assert_eq!(moved(false), 0);
@@ -408,7 +409,7 @@ fn chunks_do_not_leave_home_where_their_messages_would_cost_more_than_is_gained(
 
 #[test]
 fn scattered_chunks_that_are_slower_go_home_for_good() {
-    let mut balancer = Balancer::new(Arc::new(Stays { scatters: true }));
+    let mut balancer = Balancer::new(Arc::new(Stays { scatters: true, edges: EdgeUse::Never }));
     let home: Vec<u32> = (0..16).map(|key| key / 8).collect();
     let mut ranks = home.clone();
     let slower_away = |number: u64, ranks: &[u32]| {

@@ -180,9 +180,7 @@ impl Comm {
         let is_earlier = |plan: &Assignment| max_ns(snapshot, plan, self.background) < now_ns;
         found.filter(is_earlier).unwrap_or(stay)
     }
-}
 
-impl Comm {
     /// The number of changes to try: more for more chunks, but unless moves are limited only as many as may pay in one
     /// phase.
     fn default_steps(&self, snapshot: &Snapshot, starts: &[Assignment], least_ns: f64) -> u64 {

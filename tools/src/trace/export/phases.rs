@@ -38,14 +38,22 @@ pub(super) struct Phase {
     /// The sync that ended the phase.
     pub(super) id: u64,
     pub(super) loads: Vec<Load>,
-    /// Messages and bytes, by sender and receiver.
-    pub(super) edges: BTreeMap<(ChunkId, ChunkId), Amount>,
+    pub(super) edges: Edges,
     /// Whether the messages are estimates.
     pub(super) is_estimated: bool,
 }
 
 /// Messages and bytes.
 type Amount = (u64, u64);
+
+/// Messages and bytes, by sender and receiver.
+type Edges = BTreeMap<(ChunkId, ChunkId), Amount>;
+
+/// Adds messages from one chunk to another.
+fn add(edges: &mut Edges, ends: (ChunkId, ChunkId), (messages, bytes): Amount) {
+    let sum = edges.entry(ends).or_default();
+    *sum = (sum.0.saturating_add(messages), sum.1.saturating_add(bytes));
+}
 
 impl Phase {
     /// The phase with one load for each chunk. A balancing window without a decision has the number of the next
@@ -67,12 +75,6 @@ impl Phase {
         self.loads.iter().map(|load| load.chunk).collect()
     }
 
-    /// Adds messages from one chunk to another.
-    fn add_edge(&mut self, ends: (ChunkId, ChunkId), (messages, bytes): Amount) {
-        let sum = self.edges.entry(ends).or_default();
-        *sum = (sum.0.saturating_add(messages), sum.1.saturating_add(bytes));
-    }
-
     /// Takes the reported messages of the rank's chunks if the trace has none, or has a sample and all windows of the
     /// phase have reports. The report of a sync is `None` unless the run recorded it.
     fn complete(mut self, trace: &Trace) -> Phase {
@@ -91,7 +93,7 @@ impl Phase {
             for (list, &chunk) in lists.flat_map(|list| chunks.iter().map(move |chunk| (list, chunk))) {
                 let first = list.partition_point(|edge| edge.from < chunk);
                 for edge in list[first..].iter().take_while(|edge| edge.from == chunk) {
-                    self.add_edge((edge.from, edge.to), (edge.messages, edge.bytes));
+                    add(&mut self.edges, (edge.from, edge.to), (edge.messages, edge.bytes));
                 }
             }
         } else {
@@ -242,7 +244,7 @@ impl Strays {
         phase.edges.retain(|(from, _), _| chunks.contains(from));
         for from in chunks {
             for (to, amount) in self.0.remove(&(phase.id, from)).into_iter().flatten() {
-                phase.add_edge((from, to), amount);
+                add(&mut phase.edges, (from, to), amount);
             }
         }
         phase
@@ -274,15 +276,13 @@ fn read(
     let row = |worker| Row { number: worker, rank: rank.rank, worker };
     let rows: Vec<Row> = (0..rank.workers).map(row).collect();
     let mut open: Option<Phase> = None;
-    let (mut edges, weight) = (BTreeMap::new(), weight(trace));
+    let (mut edges, weight) = (Edges::new(), weight(trace));
     let mut merged = Merge::of(trace, &rows, window);
     for (_, turn) in merged.by_ref() {
         for event in [turn.event].iter().chain(&turn.points) {
             match event.what {
                 What::Send { chunk, to, bytes, .. } if to != RUNTIME => {
-                    let edge: &mut Amount = edges.entry((chunk, to)).or_default();
-                    let bytes = bytes.saturating_mul(weight);
-                    *edge = (edge.0.saturating_add(weight), edge.1.saturating_add(bytes));
+                    add(&mut edges, (chunk, to), (weight, bytes.saturating_mul(weight)));
                 }
                 What::Load { chunk, sync, load_ns, bytes } => {
                     let mut phase = match open.take() {
@@ -293,7 +293,7 @@ fn read(
                         }
                     };
                     let sent = std::mem::take(&mut edges);
-                    sent.into_iter().for_each(|(ends, amount)| phase.add_edge(ends, amount));
+                    sent.into_iter().for_each(|(ends, amount)| add(&mut phase.edges, ends, amount));
                     open.insert(phase).loads.push(Load { chunk, load_ns, bytes });
                 }
                 _ => {}

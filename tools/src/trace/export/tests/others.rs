@@ -401,12 +401,18 @@ fn a_trace_without_loads_is_refused_with_the_filter_that_left_them_out() {
     }
 }
 
-#[test]
-fn phases_without_the_loads_of_some_chunks_are_left_out() {
-    let dir = Scratch::new("partial");
+/// Begins the trace of a run on one rank.
+fn of_one_rank(dir: &Scratch) -> Writer {
     let run = RunRecord { ranks: 1, workers: vec![1], ..RunRecord::default() };
     let mut writer = Writer::create(dir.path(), &run).unwrap();
     writer.arrays(&["Ring".into()]).unwrap();
+    writer
+}
+
+#[test]
+fn phases_without_the_loads_of_some_chunks_are_left_out() {
+    let dir = Scratch::new("partial");
+    let mut writer = of_one_rank(&dir);
     // The last phase has the load of one chunk of two.
     for (sync, chunks) in [(0, 2), (1, 2), (2, 1)] {
         let at_ns = (sync + 1) * SECOND_NS;
@@ -454,9 +460,7 @@ fn lb_data_has_the_work_of_chunks_and_the_speed_of_ranks() {
 #[test]
 fn windows_without_a_decision_belong_to_the_phase_of_the_next_decision() {
     let dir = Scratch::new("undecided");
-    let run = RunRecord { ranks: 1, workers: vec![1], ..RunRecord::default() };
-    let mut writer = Writer::create(dir.path(), &run).unwrap();
-    writer.arrays(&["Ring".into()]).unwrap();
+    let mut writer = of_one_rank(&dir);
     for window in 0..3 {
         let end_ns = (window + 1) * SECOND_NS;
         // The first two windows end in phase 0.
