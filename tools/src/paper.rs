@@ -9,6 +9,7 @@
 //!
 //! A new paper is a module with a function from a [`Context`] to a [`Page`](page::Page), and a line in [`PAPERS`].
 
+mod caa;
 mod jacobi_factor;
 mod markdown;
 mod page;
@@ -66,6 +67,11 @@ struct Paper {
 
 /// All papers, in the order of the index.
 const PAPERS: &[Paper] = &[
+    Paper {
+        name: "caa",
+        about: "pools of whole tasks: equal shares, then a choice between shares and a master",
+        page: caa::page,
+    },
     Paper {
         name: "jacobi-factor",
         about: "supersteps: shares by load factors, once after the first step",

@@ -23,7 +23,7 @@ pub(super) struct Place<'p> {
 }
 
 /// The text of a page.
-pub(super) fn page(page: &Page, place: &Place) -> String {
+pub(super) fn page(page: &Page, place: &Place<'_>) -> String {
     let mut text = format!("# {}\n\n{}\n", page.title, wrap(&format!("*{}*", page.citation), ""));
     for (head, words) in [("Proposed", &page.proposes), ("Found", &page.found), ("Here", &page.here)] {
         text += &wrap(&format!("- **{head}:** {words}"), "  ");
@@ -90,7 +90,7 @@ fn verdict(claim: &Claim) -> String {
     }
 }
 
-fn section(section: &Section, place: &Place) -> String {
+fn section(section: &Section, place: &Place<'_>) -> String {
     let mut text = format!("## {}\n\n{}", section.title, wrap(&section.text, ""));
     for picture in section.pictures.iter().filter(|_| place.pictures) {
         let _ = write!(text, "\n![{}]({})\n", picture.shows, file(place.name, picture));
@@ -129,7 +129,7 @@ fn sentence(claim: &Claim) -> String {
     text
 }
 
-fn ending(page: &Page, place: &Place) -> String {
+fn ending(page: &Page, place: &Place<'_>) -> String {
     let mut text = String::new();
     if !page.live.is_empty() {
         text += "\n## On a real machine\n";

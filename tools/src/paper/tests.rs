@@ -61,7 +61,8 @@ fn a_page_has_its_statements_and_pictures_and_the_index_has_its_result() {
     let result = page.lines().find_map(|line| line.strip_prefix(markdown::RESULT)).unwrap();
     assert!(said.ends_with(&format!("{result}\n")), "{said}");
     assert!(fs::read_to_string(folder.join("README.md")).unwrap().contains(result));
-    for words in ["![", "(jacobi-factor-figure-4.svg)", "**differs**", "(#figure-5-speedup-and-granularity)"] {
+    for words in ["![", "(jacobi-factor-figure-4.svg)", "**differs**", "(#figure-5-speedup-and-granularity)"]
+    {
         assert!(page.contains(words), "{words}: {page}");
     }
     let picture = fs::read_to_string(folder.join("jacobi-factor-figure-4.svg")).unwrap();

@@ -1,8 +1,8 @@
 //! Runs the Jacobi iteration for all sizes, numbers of nodes and exchanges, and computes times, idle times and speedups.
 
 use lb_strategies::SUPERSTEPS;
-use virtual_cluster::jacobi_cluster::{NODES, SIZES, scenario, serial_s};
-use virtual_cluster::{Exchange, Part, StepsRun};
+use virtual_cluster::jacobi_cluster::{DELAY_S, NODES, SIZES, scenario, serial_s};
+use virtual_cluster::{Exchange, Part, StepsRun, Wire};
 
 use super::Context;
 
@@ -78,6 +78,21 @@ pub(super) fn idle_percent(run: &StepsRun) -> f64 {
     100.0 * (slowest - mean) / run.makespan_s()
 }
 
+/// The time of an exchange of equal parts, until all nodes have all parts, s.
+fn exchange_s(size: u64, nodes: usize, exchange: Exchange, delay_s: f64) -> f64 {
+    let program = scenario(size, nodes, exchange).program;
+    let bytes = size as f64 * program.part_bytes / nodes as f64;
+    let parts: Vec<Part> = (0..nodes).map(|by| Part { by, at_s: 0.0, bytes }).collect();
+    let arrivals = exchange.arrival_times(&parts, Wire { delay_s, ..program.link }, nodes);
+    arrivals.into_iter().fold(0.0, f64::max)
+}
+
+/// Equation 1 for shares in proportion to speed, s.
+pub(super) fn iteration_s(size: u64, nodes: usize, exchange: Exchange, delay_s: f64) -> f64 {
+    let scenario = scenario(size, nodes, exchange);
+    scenario.ideal_s() / scenario.program.steps as f64 + exchange_s(size, nodes, exchange, delay_s)
+}
+
 /// All runs of figures 4 and 5.
 pub(super) struct Runs(Vec<StepsRun>);
 
@@ -139,11 +154,7 @@ impl Runs {
     pub(super) fn equation_1_s(&self, run: &StepsRun, size: u64, nodes: usize) -> f64 {
         let steps = run.step_seconds.len() as f64;
         let computing = run.computing_s.iter().copied().fold(0.0, f64::max) / steps;
-        let program = scenario(size, nodes, Exchange::Doubling).program;
-        let bytes = size as f64 * program.part_bytes / nodes as f64;
-        let parts: Vec<Part> = (0..nodes).map(|by| Part { by, at_s: 0.0, bytes }).collect();
-        let arrivals = program.exchange.arrival_times(&parts, program.link, nodes);
-        computing + arrivals.into_iter().fold(f64::INFINITY, f64::min)
+        computing + exchange_s(size, nodes, Exchange::Doubling, DELAY_S)
     }
 
     fn mean_idle(&self, program: Program) -> f64 {
