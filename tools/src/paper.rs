@@ -14,6 +14,7 @@ mod jacobi_factor;
 mod markdown;
 mod page;
 mod picture;
+mod ruper_lb;
 
 use std::fs;
 use std::io::Write;
@@ -67,6 +68,11 @@ struct Paper {
 
 /// All papers, in the order of the index.
 const PAPERS: &[Paper] = &[
+    Paper {
+        name: "ruper-lb",
+        about: "pools balanced by reports of speed, on two levels",
+        page: ruper_lb::page,
+    },
     Paper {
         name: "caa",
         about: "pools of whole tasks: equal shares, then a choice between shares and a master",
