@@ -10,6 +10,7 @@
 //! A new paper is a module with a function from a [`Context`] to a [`Page`](page::Page), and a line in [`PAPERS`].
 
 mod caa;
+mod dlb_jr;
 mod jacobi_factor;
 mod markdown;
 mod page;
@@ -77,6 +78,11 @@ const PAPERS: &[Paper] = &[
         name: "caa",
         about: "pools of whole tasks: equal shares, then a choice between shares and a master",
         page: caa::page,
+    },
+    Paper {
+        name: "dlb-jr",
+        about: "supersteps: balancing, copies of jobs, and the choice between both",
+        page: dlb_jr::page,
     },
     Paper {
         name: "jacobi-factor",
