@@ -8,8 +8,12 @@ mod runs;
 
 use presentation::bars::Bars;
 use presentation::format::decimal;
+use virtual_cluster::Scenario;
+use virtual_cluster::pool_scenarios::paper::figure_8_cores_of;
 
-use self::runs::{LEASES, RUPER, Run, STATIC, Trial, mean_speeds, range, spread, trials};
+use self::runs::{
+    LEASES, POLICIES, RUPER, Run, STATIC, Trial, mean_speeds, range, spread, trials, trials_of,
+};
 use super::Context;
 use super::page::{Claim, Grid, Live, Page, Panel, Section};
 use super::picture::{chart, line};
@@ -102,7 +106,7 @@ pub(super) fn page(context: &Context) -> Page {
             figure_6(&trials[..4]),
             figure_7_left(&trials[4], &trials[..4]),
             figure_7_right(&trials[4]),
-            figure_8(&trials[5]),
+            figure_8(context, &trials[5]),
             figure_9(&trials[5]),
             beyond::overhead(context),
             beyond::waiting(&trials),
@@ -175,6 +179,33 @@ fn text(values: impl IntoIterator<Item = f64>, decimals: usize) -> String {
     values.into_iter().map(|value| decimal(value, decimals)).collect::<Vec<_>>().join(", ")
 }
 
+/// What the paper's runs would have gained at the hour of the balanced run, percent, and a table of it. The speed of rank 0 is
+/// known from the run without balancing, because nothing disturbs it. The speed of rank 1 is what the balanced run leaves.
+fn same_hour() -> (Grid, [f64; 4]) {
+    let mut table = Grid::new(
+        "The paper's pairs of runs, from its numbers alone: how long rank 1 would have taken for its half of the iterations at the hour of the \
+         balanced run.",
+        "run | rank 1 alone, s, at the hour without balance | at the hour of the balanced run | gain at that hour % | gain between both hours %",
+    );
+    let gains = [0, 1, 2, 3].map(|run| {
+        let figure: &Figure = &FIGURES[run];
+        let balanced_s = range(figure.with_s)[1];
+        // Parts of the pool per second.
+        let quiet = 0.5 / figure.without_s[0];
+        let alone_s = 0.5 / (1.0 / balanced_s - quiet);
+        let gain = 100.0 * (1.0 - balanced_s / alone_s);
+        table.row([
+            figure.title.to_owned(),
+            format!("{:.0}", figure.without_s[1]),
+            format!("{alone_s:.0}"),
+            decimal(gain, 1),
+            decimal(figure.gain(), 1),
+        ]);
+        gain
+    });
+    (table, gains)
+}
+
 fn figure_6(trials: &[Trial]) -> Section {
     let mut table =
         Grid::new("Seconds of each rank.", "run | policy | rank 0 | rank 1 | spread s | gain %").words(2);
@@ -201,12 +232,9 @@ fn figure_6(trials: &[Trial]) -> Section {
     ];
     let spreads: Vec<f64> = trials.iter().map(|trial| spread(&trial.runs[RUPER].rank_ends_s)).collect();
     let gains: Vec<f64> = trials.iter().map(|trial| trial.gain(RUPER)).collect();
-    let order = |gains: &[f64]| {
-        let mut order: Vec<usize> = (0..gains.len()).collect();
-        order.sort_by(|&one, &other| gains[one].total_cmp(&gains[other]));
-        order
-    };
     let papers: Vec<f64> = FIGURES[..4].iter().map(Figure::gain).collect();
+    let near = gains.iter().zip(&papers).filter(|(here, paper)| (*here - *paper).abs() < 5.0).count();
+    let (hours, same_hour) = same_hour();
     let off = FIGURES
         .iter()
         .zip(trials)
@@ -219,6 +247,7 @@ fn figure_6(trials: &[Trial]) -> Section {
     )
     .picture("figure-6", "time of both ranks in four runs without and with balancing, in the paper and here", panels)
     .table(table)
+    .table(hours)
     .claim(
         Claim::new("Without balancing, rank 1 takes longer, up to 4976 s.", "3883, 4904, 4553, 4976 s (off the plot)")
             .here(text(trials.iter().map(|trial| trial.runs[STATIC].makespan_s), 0))
@@ -234,7 +263,12 @@ fn figure_6(trials: &[Trial]) -> Section {
         Claim::new("Balanced runs take less time.", format!("{} % less (off the plot)", text(papers.iter().copied(), 1)))
             .here(format!("{} % less", text(gains.iter().copied(), 1)))
             .holds("less time in all runs", gains.iter().all(|&gain| gain > 0.0))
-            .holds("the runs have the paper's order of gains", order(&gains) == order(&papers)),
+            .holds("each gain is within 5 points of the paper's", near == gains.len())
+            .because(format!(
+                "Run 1 of the paper gains 3.4 %, because the neighbours were busier when its balanced run ran. From the speeds that its own two times \
+                 give (table above), it would have gained {} % at that hour.",
+                decimal(same_hour[0], 0)
+            )),
     )
     .best(format!(
         "`leases` saves {} %, at most {} % are possible.",
@@ -327,7 +361,41 @@ fn figure_7_right(trial: &Trial) -> Section {
     .best(format!("under `leases` the threads end within {} s.", decimal(leases, 1)))
 }
 
-fn figure_8(trial: &Trial) -> Section {
+/// The time for which a thread stays on a core, in the mean: the scenario's, and a quarter of it.
+const HOLDS_S: [f64; 2] = [200.0, 50.0];
+
+/// Figure 8 under other moves of the threads: by time on a core, mean gain of `ruper`, of `leases`, and mean differences of
+/// ranks and of threads under equal shares, in percent.
+fn placements(context: &Context) -> (Grid, [[f64; 4]; 2]) {
+    let seeds = context.repetitions(8, 2);
+    let scenarios: Vec<Scenario> = HOLDS_S
+        .into_iter()
+        .flat_map(|hold| (1..=seeds).map(move |seed| figure_8_cores_of(hold, seed)))
+        .collect();
+    let trials = trials_of(context, "ruper-lb, figure 8", &scenarios, &POLICIES);
+    let heads = "time on a core s | `ruper` gains % | `leases` gains % | ranks differ % | threads differ %";
+    let mut table = Grid::new(
+        format!("Means of {seeds} random sequences of moves between cores; differences under equal shares."),
+        heads,
+    );
+    let mut trials = trials.chunks(seeds as usize);
+    let means = HOLDS_S.map(|hold| {
+        let trials = trials.next().unwrap_or_default();
+        let mean = |of: &dyn Fn(&Trial) -> f64| trials.iter().map(of).sum::<f64>() / trials.len() as f64;
+        let equal = |trial: &Trial, ends: &[f64]| 100.0 * spread(ends) / trial.runs[STATIC].makespan_s;
+        let means = [
+            mean(&|trial| trial.gain(RUPER)),
+            mean(&|trial| trial.gain(LEASES)),
+            mean(&|trial| equal(trial, &trial.runs[STATIC].rank_ends_s)),
+            mean(&|trial| equal(trial, &trial.runs[STATIC].thread_ends_s.concat())),
+        ];
+        table.row([format!("{hold:.0}")].into_iter().chain(means.map(|it| decimal(it, 1))));
+        means
+    });
+    (table, means)
+}
+
+fn figure_8(context: &Context, trial: &Trial) -> Section {
     let figure = &FIGURES[5];
     let heads = "run | policy | rank 0 | rank 1 | rank 2 | rank 3 | spread s | gain %";
     let mut table = Grid::new("Seconds of each rank.", heads).words(2);
@@ -338,10 +406,7 @@ fn figure_8(trial: &Trial) -> Section {
         .series("static", trial.runs[STATIC].rank_ends_s.iter().copied())
         .series("ruper", trial.runs[RUPER].rank_ends_s.iter().copied())
         .level(trial.ideal_s);
-    let gain = trial.gain(RUPER);
-    let equal = &trial.runs[STATIC];
-    let ranks = 100.0 * spread(&equal.rank_ends_s) / equal.makespan_s;
-    let threads = 100.0 * spread(&equal.thread_ends_s.concat()) / equal.makespan_s;
+    let (moves, [[gain, leases, ranks, threads], sooner]) = placements(context);
     Section::new(
         "Figure 8: four ranks on one host without neighbours",
         "32 threads on 32 cores with two hardware threads each. Here the scheduler moves threads between hardware threads, and two \
@@ -349,10 +414,11 @@ fn figure_8(trial: &Trial) -> Section {
     )
     .picture("figure-8", "time of four ranks without and with balancing", [bars.into()])
     .table(table)
+    .table(moves)
     .claim(
         Claim::new("Balancing makes the run 6 to 7 % faster.", format!("6-7 %, {:.1} % off the plot", figure.gain()))
-            .here(format!("{gain:.1} %"))
-            .holds("between 5 and 8 %", (5.0..8.0).contains(&gain)),
+            .here(format!("{:.1} %; {gain:.1} % in the mean of other moves", trial.gain(RUPER)))
+            .holds("the mean is between 5 and 8 %", (5.0..8.0).contains(&gain)),
     )
     .claim(
         Claim::new(
@@ -360,10 +426,15 @@ fn figure_8(trial: &Trial) -> Section {
             "2392 to 2439 s: 1.9 % (off the plot)",
         )
         .here(format!("ranks differ by {ranks:.1} %, threads by {threads:.1} %"))
-        .holds("ranks differ by less than 10 %", ranks < 10.0)
-        .holds("threads differ more than twice as much as ranks", threads > 2.0 * ranks),
+        .holds("threads differ more than twice as much as ranks", threads > 2.0 * ranks)
+        .holds("ranks differ by less than 3 %", ranks < 3.0)
+        .because(format!(
+            "How far the slowest threads of ranks are apart depends on how often threads change cores, which the paper does not state. With {:.0} s on \
+             a core instead of {:.0} s, ranks differ by {:.1} % and threads by {:.1} %.",
+            HOLDS_S[1], HOLDS_S[0], sooner[2], sooner[3]
+        )),
     )
-    .best(format!("`leases` saves {:.1} %.", trial.gain(LEASES)))
+    .best(format!("`leases` saves {:.1} %; {leases:.1} % in the mean of other moves.", trial.gain(LEASES)))
 }
 
 fn figure_9(trial: &Trial) -> Section {

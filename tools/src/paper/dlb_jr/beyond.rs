@@ -101,53 +101,23 @@ pub(super) fn intervals(context: &Context) -> Section {
         )
 }
 
-/// Expected greatest of `count` exponential times with mean 1.
-fn greatest_of(count: usize) -> f64 {
-    (1..=count).map(|place| 1.0 / place as f64).sum()
-}
-
 /// What changes if a step waits for the slowest of as many sends as there are nodes.
 pub(super) fn send_times(grids: &Grids) -> Section {
-    let mut table = Grid::new(
-        "Hours of DLB, and of the best number of copies.",
-        "set | nodes | DLB, 0.25 | DLB, 0.50 | copies, 0.25 | copies, 0.50",
-    );
-    let mut rises = Vec::new();
+    let heads = "set | nodes | DLB, 0.25 | DLB, 0.50 | copies, 0.25 | copies, 0.50";
+    let mut table = Grid::new("Hours of DLB, and of the best number of copies.", heads);
     for set in 0..grids.nodes.len() {
-        let of = |processors: usize, ratio: u32, seconds: f64| {
-            let scenario = grids.nodes[set].scenario(processors, ratio, 0);
-            let longer = scenario.program.link.delay_s * (greatest_of(processors) - 1.0);
-            (seconds + scenario.program.steps as f64 * longer) / 3600.0
-        };
-        let mut columns: [Vec<f64>; 4] = Default::default();
-        for processors in grids.processors(set) {
-            let cells = [250, 500]
-                .map(|ratio| of(processors, ratio, grids.means.s(set, ratio, processors, What::Balanced)));
-            let copied = [250, 500]
-                .map(|ratio| of(processors, ratio, grids.means.best_copies(set, ratio, processors).1));
-            let cells = [cells, copied].concat();
-            columns.iter_mut().zip(&cells).for_each(|(column, cell)| column.push(*cell));
-            let begin = [grids.nodes[set].name.clone(), processors.to_string()];
-            table.row(begin.into_iter().chain(cells.iter().map(|hours| format!("{hours:.2}"))));
+        let balanced = [250, 500].map(|ratio| grids.waiting_h(set, ratio, |_| What::Balanced));
+        let copied = [250, 500]
+            .map(|ratio| grids.waiting_h(set, ratio, |processors| grids.best(set, ratio, processors)));
+        for (place, processors) in grids.processors(set).into_iter().enumerate() {
+            let cells = balanced.iter().chain(&copied).map(|column| format!("{:.2}", column[place]));
+            table.row([grids.nodes[set].name.clone(), processors.to_string()].into_iter().chain(cells));
         }
-        let least = |column: &Vec<f64>| {
-            let place =
-                (0..column.len()).min_by(|&one, &other| column[one].total_cmp(&column[other])).unwrap_or(0);
-            grids.processors(set)[place]
-        };
-        rises.push(format!(
-            "{}: {}",
-            grids.nodes[set].name,
-            text(columns.iter().map(least).map(|it| it as f64), 0)
-        ));
     }
     Section::new(
         "Send times that differ between nodes",
-        format!(
-            "The same runs if the send of each node is exponentially distributed with the same mean, and a step waits for the longest of P. The least \
-             time is on these numbers of nodes (the four columns): {}. Beyond, times rise as in figures 3 and 5 of the paper.",
-            rises.join("; ")
-        ),
+        "The same runs if the send of each node is exponentially distributed with the same mean, and a step waits for the longest of P. \
+         The paper found that a step waits for the slowest of all sends.",
     )
     .table(table)
 }

@@ -109,7 +109,8 @@ pub(super) fn section(context: &Context) -> Section {
         Claim::new("Copies have the steeper line and the smaller constant, so there is a threshold Y*.", "slopes 1.28 and 2.05, constants 7157 and 1224 ms")
             .here(format!("slopes {:.2} and {:.2}, constants {:.0} and {:.0} ms", balanced.slope, copied.slope, balanced.intercept, copied.intercept))
             .holds("the line of copies is steeper", copied.slope > balanced.slope)
-            .holds("it begins lower", copied.intercept < balanced.intercept),
+            .holds("it begins lower", copied.intercept < balanced.intercept)
+            .fitted(),
     )
     .claim(
         Claim::new("The threshold.", "Y* = 7708 ms")
@@ -118,7 +119,8 @@ pub(super) fn section(context: &Context) -> Section {
             .because(
                 "The threshold is a ratio of small differences: it depends on the constants, which are divisions, sends and the deviation of \
                  job times from their prediction. Those of the drawn job times are not the paper's.",
-            ),
+            )
+            .fitted(),
     )
     .claim(
         Claim::new("Below Y* copies are faster, above it DLB.", "\"consistently\"")

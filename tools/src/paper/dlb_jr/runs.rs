@@ -83,6 +83,15 @@ impl Means {
         all.min_by(|one, other| one.1.total_cmp(&other.1)).expect("one copy is possible")
     }
 
+    /// The time of a task if the send of each node is exponentially distributed, and a step waits for the longest, s. All sends
+    /// being equal, a step waits for one. A step of a simulated run ends for all nodes at once, so the rest of it stays.
+    pub(super) fn waiting_s(&self, nodes: &[Nodes], task: Task) -> f64 {
+        let scenario = nodes[task.nodes].scenario(task.processors, task.ratio, 0);
+        let longest: f64 = (1..=task.processors).map(|place| 1.0 / place as f64).sum();
+        let longer_s = scenario.program.link.delay_s * (longest - 1.0);
+        self.0[&task] + scenario.program.steps as f64 * longer_s
+    }
+
     /// Time without balancing and copies over the time of `what`.
     pub(super) fn speedup(&self, nodes: usize, ratio: u32, processors: usize, what: What) -> f64 {
         self.s(nodes, ratio, processors, What::Copies(1)) / self.s(nodes, ratio, processors, what)
@@ -108,7 +117,7 @@ fn time_s(scenario: &StepScenario, what: What) -> f64 {
         What::Policy(spec) => steps_s(scenario, spec).iter().sum(),
         What::Balanced => balanced_s(scenario).iter().sum(),
         What::Copies(copies) => paper_copies_s(scenario, copies),
-        What::Choice(copies) => choice_s(scenario, copies),
+        What::Choice(copies) => choice(scenario, copies).seconds,
     }
 }
 
@@ -157,13 +166,27 @@ pub(super) fn periods(scenario: &StepScenario, copies: usize) -> Vec<Period> {
         .collect()
 }
 
-/// The time of a run with the paper's choice (section 3.3, steps 1 to 8), s. It begins with balancing. After each period
-/// both lines are fitted to all periods so far, and the lower one at the latest Y is chosen.
-fn choice_s(scenario: &StepScenario, copies: usize) -> f64 {
+/// A run with the paper's choice. Times in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Chosen {
+    /// Time of the run.
+    pub(super) seconds: f64,
+    /// Time of the switches in it.
+    pub(super) switching: f64,
+    /// Time by which the chosen method was slower than the other one, over periods in which it was.
+    pub(super) wrong: f64,
+}
+
+/// A run with the paper's choice (section 3.3, steps 1 to 8). It begins with balancing. After each period both lines are
+/// fitted to all periods so far, and the method whose line is lower at the latest Y is chosen.
+pub(super) fn choice(scenario: &StepScenario, copies: usize) -> Chosen {
     let periods = periods(scenario, copies);
-    let (mut seconds, mut copying) = (0.0, false);
+    let (mut run, mut copying) = (Chosen::default(), false);
     for (place, period) in periods.iter().enumerate() {
-        seconds += PERIOD as f64 * if copying { period.copied } else { period.balanced };
+        let (chosen, other) =
+            if copying { (period.copied, period.balanced) } else { (period.balanced, period.copied) };
+        run.seconds += PERIOD as f64 * chosen;
+        run.wrong += PERIOD as f64 * (chosen - other).max(0.0);
         let known = &periods[..=place];
         let line = |of: fn(&Period) -> f64| {
             let points: Vec<(f64, f64)> = known.iter().map(|period| (period.y, of(period))).collect();
@@ -172,9 +195,10 @@ fn choice_s(scenario: &StepScenario, copies: usize) -> f64 {
         };
         let better = line(|period| period.copied) < line(|period| period.balanced);
         if better != copying && place + 1 < periods.len() {
-            seconds += if better { SWITCH_S.0 } else { SWITCH_S.1 };
+            run.switching += if better { SWITCH_S.0 } else { SWITCH_S.1 };
             copying = better;
         }
     }
-    seconds
+    run.seconds += run.switching;
+    run
 }

@@ -53,7 +53,7 @@ pub(super) fn overhead(context: &Context) -> Section {
     .table(table)
     .claim(
         Claim::new("The overhead on the processing time is negligible.", "stated in the conclusions")
-            .here(format!("at most {} messages in a run of an hour or more; round trips of 10 ms cost at most {} %", messages_most[0], decimal(slower[0], 2)))
+            .here(format!("at most {} messages in a run; round trips of 10 ms cost at most {} %", messages_most[0], decimal(slower[0], 2)))
             .holds("at most 200 messages between ranks", messages_most[0] <= 200)
             .holds("round trips of 10 ms cost less than 0.5 %", slower[0] < 0.5),
     )
@@ -159,7 +159,7 @@ pub(super) fn scenarios(context: &Context) -> Section {
         format!(
             "Named scenarios of `caribou simulate pool`. In `L4` a thread collapses when less than t_min is left: no quota changes any more, \
              and `ruper` takes {blind} % longer than the ideal. Where speeds change by turns (`M4`, `M5`), one measured interval \
-             predicts the next one badly."
+             predicts the next one badly. In `L8` the iterations are long, and the ideal divides them."
         ),
     )
     .table(table)
