@@ -127,7 +127,9 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         // Before minutes of simulation.
         papers.iter().try_for_each(|paper| output::check(&folder.join(format!("{}.md", paper.name))))?;
     }
-    let traces = options.hosts_trace.iter().map(|file| format!(" {}", file.display())).collect::<String>();
+    // Without folders, so that the page does not depend on where the traces are.
+    let name = |file: &PathBuf| format!(" {}", file.file_name().unwrap_or_default().to_string_lossy());
+    let traces: String = options.hosts_trace.iter().map(name).collect();
     for paper in papers {
         let began = Instant::now();
         let page = (paper.page)(&context);

@@ -83,13 +83,11 @@ impl Means {
         all.min_by(|one, other| one.1.total_cmp(&other.1)).expect("one copy is possible")
     }
 
-    /// The time of a task if the send of each node is exponentially distributed, and a step waits for the longest, s. All sends
-    /// being equal, a step waits for one. A step of a simulated run ends for all nodes at once, so the rest of it stays.
-    pub(super) fn waiting_s(&self, nodes: &[Nodes], task: Task) -> f64 {
-        let scenario = nodes[task.nodes].scenario(task.processors, task.ratio, 0);
-        let longest: f64 = (1..=task.processors).map(|place| 1.0 / place as f64).sum();
-        let longer_s = scenario.program.link.delay_s * (longest - 1.0);
-        self.0[&task] + scenario.program.steps as f64 * longer_s
+    /// The time of a task if a step waits for a send that takes `longest` times the mean, s. A step of a simulated run ends for
+    /// all nodes at once, so the rest of it stays.
+    pub(super) fn waiting_s(&self, nodes: &[Nodes], task: Task, longest: f64) -> f64 {
+        let program = nodes[task.nodes].scenario(task.processors, task.ratio, 0).program;
+        self.0[&task] + program.steps as f64 * program.link.delay_s * (longest - 1.0)
     }
 
     /// Time without balancing and copies over the time of `what`.
@@ -117,7 +115,7 @@ fn time_s(scenario: &StepScenario, what: What) -> f64 {
         What::Policy(spec) => steps_s(scenario, spec).iter().sum(),
         What::Balanced => balanced_s(scenario).iter().sum(),
         What::Copies(copies) => paper_copies_s(scenario, copies),
-        What::Choice(copies) => choice(scenario, copies).seconds,
+        What::Choice(copies) => choice(scenario, copies, 0).seconds,
     }
 }
 
@@ -175,11 +173,13 @@ pub(super) struct Chosen {
     pub(super) switching: f64,
     /// Time by which the chosen method was slower than the other one, over periods in which it was.
     pub(super) wrong: f64,
+    /// The part of `wrong` in the first period.
+    pub(super) wrong_first: f64,
 }
 
 /// A run with the paper's choice (section 3.3, steps 1 to 8). It begins with balancing. After each period both lines are
-/// fitted to all periods so far, and the method whose line is lower at the latest Y is chosen.
-pub(super) fn choice(scenario: &StepScenario, copies: usize) -> Chosen {
+/// fitted to all periods so far, but the first `ignored` ones, and the method whose line is lower at the latest Y is chosen.
+pub(super) fn choice(scenario: &StepScenario, copies: usize, ignored: usize) -> Chosen {
     let periods = periods(scenario, copies);
     let (mut run, mut copying) = (Chosen::default(), false);
     for (place, period) in periods.iter().enumerate() {
@@ -187,7 +187,10 @@ pub(super) fn choice(scenario: &StepScenario, copies: usize) -> Chosen {
             if copying { (period.copied, period.balanced) } else { (period.balanced, period.copied) };
         run.seconds += PERIOD as f64 * chosen;
         run.wrong += PERIOD as f64 * (chosen - other).max(0.0);
-        let known = &periods[..=place];
+        if place == 0 {
+            run.wrong_first = run.wrong;
+        }
+        let known = &periods[ignored.min(place)..=place];
         let line = |of: fn(&Period) -> f64| {
             let points: Vec<(f64, f64)> = known.iter().map(|period| (period.y, of(period))).collect();
             // A single point has no line: its own value is expected.

@@ -84,7 +84,9 @@ pub(super) fn trials_of(
     let ideals: Vec<f64> = scenarios.iter().map(Scenario::ideal_s).collect();
     let runs = context.each(what, scenarios.len() * policies.len(), |index| {
         let scenario = &scenarios[index / policies.len()];
-        let policy = POOLS.parse(policies[index % policies.len()]).expect("it is listed");
+        // Tests take larger chunks, of which there are fewer to simulate.
+        let larger = if context.quick { ",chunk=5" } else { "" };
+        let policy = POOLS.parse(&format!("{}{larger}", policies[index % policies.len()])).expect("it is listed");
         Run::new(scenario, &scenario.run(&*policy))
     });
     let mut runs = runs.into_iter();
