@@ -86,7 +86,8 @@ pub(super) fn trials_of(
         let scenario = &scenarios[index / policies.len()];
         // Tests take larger chunks, of which there are fewer to simulate.
         let larger = if context.quick { ",chunk=5" } else { "" };
-        let policy = POOLS.parse(&format!("{}{larger}", policies[index % policies.len()])).expect("it is listed");
+        let policy =
+            POOLS.parse(&format!("{}{larger}", policies[index % policies.len()])).expect("it is listed");
         Run::new(scenario, &scenario.run(&*policy))
     });
     let mut runs = runs.into_iter();
