@@ -31,6 +31,7 @@ mod resize;
 mod room;
 mod simulate;
 mod snapshot_file;
+mod toml_file;
 mod top;
 mod trace;
 

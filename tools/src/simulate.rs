@@ -20,16 +20,19 @@ mod array_metrics;
 mod caa_figures;
 mod chunk_cost;
 mod cluster;
+mod combinations;
 mod compare;
+mod description;
+mod file;
 mod files;
 mod grid_figures;
 mod host_trace;
 mod jacobi_figures;
 mod neighbour;
+mod options;
 mod overheads;
 mod periods;
 mod pool;
-mod pool_described;
 mod pool_metrics;
 mod ruper_figures;
 mod step_metrics;
@@ -59,6 +62,8 @@ enum Program {
     Array(Box<array::Options>),
     /// A program in supersteps, whose units are divided anew or computed in copies.
     Steps(Box<steps::Options>),
+    /// A cluster, a program and policies described in a file, and sweeps over any of its fields.
+    File(Box<file::Options>),
 }
 
 /// Runs the simulations and writes their results.
@@ -67,6 +72,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         Program::Pool(options) => pool::run(options, out),
         Program::Array(options) => array::run(options, out),
         Program::Steps(options) => steps::run(options, out),
+        Program::File(options) => file::run(options, out),
     }
 }
 

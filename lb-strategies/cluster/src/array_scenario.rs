@@ -15,6 +15,9 @@ use lb_strategies::arrays::strategy::Strategy;
 use lb_strategies::pools::machine::{Nanos, SECOND};
 use lb_strategies::virtual_time::vcpus::Vcpus;
 
+/// The chunks that a chunk sends to.
+pub type SendsTo = Arc<dyn Fn(u32) -> Vec<u32> + Send + Sync>;
+
 /// An array on a cluster, the same in each run under any strategy.
 ///
 /// ```
@@ -41,6 +44,8 @@ pub struct ArrayScenario {
     pub homes: Option<Arc<[Home]>>,
     /// True if each chunk of the grid exchanges messages with its neighbours. Otherwise chunks are independent.
     pub exchange: bool,
+    /// The chunks that each chunk sends to after each iteration, instead of its neighbours in the grid.
+    pub sends_to: Option<SendsTo>,
     /// The cost of moving chunks.
     pub move_cost: MoveCost,
     /// The network between ranks.
@@ -66,6 +71,7 @@ impl ArrayScenario {
             costs: ChunkCosts::Fixed(Costs::Equal),
             homes: None,
             exchange: true,
+            sends_to: None,
             move_cost: MOVE_COST,
             network: Network { rtt: SECOND / 10_000, ..Network::default() },
             overheads: Overheads::default(),
@@ -86,6 +92,17 @@ impl ArrayScenario {
 
     /// The same. Calls `progress` now and then, with the executed part of all iterations.
     pub fn run_telling(&self, strategy: Arc<dyn Strategy>, progress: impl Fn(f64)) -> ArrayRun {
+        self.run_watched(strategy, progress, |run| run)
+    }
+
+    /// The same. Calls `watched` with the prepared run, to add a [watch](RunArray::watch), or to
+    /// [keep reports](RunArray::keep_reports).
+    pub fn run_watched<'r>(
+        &'r self,
+        strategy: Arc<dyn Strategy>,
+        progress: impl Fn(f64) + 'r,
+        watched: impl FnOnce(RunArray<'_>) -> RunArray<'_>,
+    ) -> ArrayRun {
         let (grid, all) = (self.grid(), f64::from(self.array.chunks) * self.array.iterations as f64);
         let mut vcpus = (self.make_vcpus)();
         if self.slice > 0 {
@@ -101,7 +118,12 @@ impl ArrayScenario {
             Some(homes) => run.homes(homes),
             None => run,
         };
-        if self.exchange { run.exchange(|chunk| grid.beside(chunk)).run() } else { run.run() }
+        let run = match &self.sends_to {
+            Some(sends_to) => run.exchange(|chunk| sends_to(chunk)),
+            None if self.exchange => run.exchange(|chunk| grid.beside(chunk)),
+            None => run,
+        };
+        watched(run).run()
     }
 
     /// The time that the best placement would take if chunks could be divided and no chunk waited for another, s.

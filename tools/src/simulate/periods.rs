@@ -20,7 +20,7 @@ pub(super) fn write(
     writeln!(out, "\nsaved % by period")?;
     let saved = |saved| decimal(saved, 1);
     table(periods, comparisons, out, |outcome| {
-        outcome.metrics.saved_percent.map_or_else(String::new, saved)
+        outcome.saved_percent.map_or_else(String::new, saved)
     })?;
     let runs = || periods.iter().zip(comparisons);
     let in_windows = |period: &Period| !matches!(period, Period::Steps(_));
