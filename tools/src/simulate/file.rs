@@ -112,13 +112,12 @@ fn variants(document: Document, folder: &std::path::Path) -> Result<Vec<Variant>
             let set = document.set(field, (*value).clone());
             set.map_err(|what| document.wrong_at(&value.place, field, &what))?;
         }
-        let description: Description = document.read()?;
-        let name = description.name.clone().unwrap_or_else(|| {
+        let mut description: Description = document.read()?;
+        folder.clone_into(&mut description.folder);
+        description.name.get_or_insert_with(|| {
             let path = PathBuf::from(document.name());
             path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
         });
-        let description =
-            Description { folder: folder.to_owned(), name: Some(name), ..description };
         let swept = combination.iter().map(|(field, value)| ((*field).to_owned(), value.value.words()));
         variants.push(Variant { swept: swept.collect(), document, description });
     }

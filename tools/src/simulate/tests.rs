@@ -371,7 +371,7 @@ fn bad_options_of_an_array_are_one_line() {
         (&["--period", "1,x"], "'x' for '--period"),
         (&["--cost", "drift:0"], "expected drift:ITERATIONS with a whole number from 1"),
         (&["--chunks", "0"], "expected a whole number from 1 to 50000000"),
-        (&["--ranks", "1e6"], "128000000 chunks, 16 for each worker, expected --chunks 50000000 at most"),
+        (&["--ranks", "1e6"], "--chunks: 128000000 chunks, 16 for each worker, expected 50000000 at most"),
         (&["--ranks", "1e6", "--workers", "20"], "--workers 20: 20000000 workers on 1000000 ranks, expected"),
         (
             &["--ranks", "1e6", "--workers", "1", "--chunks", "1", "--period", "1"],

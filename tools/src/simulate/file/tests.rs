@@ -105,7 +105,7 @@ fn tasks_have_a_length_and_a_pattern() {
     assert_eq!(words(&simulate(text, &[]).unwrap(), "none")[1], "0.4000", "two tasks of 20 ms, ten times");
     let messages = |pattern: &str| {
         let text = text.replace("no_comm", pattern);
-        words(&simulate(&text, &[]).unwrap(), "none")[5].parse::<u64>().unwrap()
+        words(&simulate(&text, &[]).unwrap(), "none")[7].parse::<u64>().unwrap()
     };
     assert_eq!([messages("stencil_1d"), messages("stencil_1d_periodic"), messages("all_to_all")], [18, 36, 72]);
 }
