@@ -429,7 +429,9 @@ impl EventLoop<'_> {
     pub(super) fn decide(&mut self, gathered: Reports) {
         let mut report = self.phase_report(gathered);
         if let Some(windows) = &mut self.windows {
-            report = windows.undecided.decide(report);
+            let Some(step) = windows.undecided.decide_step(report) else { return };
+            windows.migrates = true;
+            report = step;
         }
         let decision = match &self.overheads.decision {
             DecisionCost::PerChunk(ns) => self.balancer.decide_in(&report, ns * u64::from(self.array.chunks)),
