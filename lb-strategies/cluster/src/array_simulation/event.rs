@@ -8,8 +8,8 @@ use lb_strategies::virtual_time::events::digested;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     WorkerEvent(WorkerEvent),
-    /// A worker has executed an iteration without work.
-    IterationDone {
+    /// A worker has executed a job without work.
+    JobDone {
         worker: usize,
     },
     /// A message has arrived, and waits until its receiver has handled earlier ones.
@@ -88,7 +88,7 @@ impl Packet {
 pub(super) fn digest(before: u64, now: Nanos, event: &Event) -> u64 {
     let kind = match event {
         Event::WorkerEvent(WorkerEvent { worker, version }) => 1 + 8 * (*worker as u64) + (version << 32),
-        Event::IterationDone { worker } => 5 + 8 * (*worker as u64),
+        Event::JobDone { worker } => 5 + 8 * (*worker as u64),
         Event::Look => 6,
         Event::Released { through } => 8 + 8 * through,
         Event::Decided { moves } => 7 + 8 * u64::from(*moves),

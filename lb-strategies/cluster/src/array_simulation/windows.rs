@@ -1,5 +1,6 @@
 //! Balances chunks in windows, while they run: rank 0 opens windows, ranks report, and chunks move.
 
+use super::chores::Chore;
 use super::event::Event;
 use super::groups::Groups;
 use super::history::{EventLoop, Reports};
@@ -86,6 +87,13 @@ impl EventLoop<'_> {
 
     /// Handles the request to report on a window.
     pub(super) fn report_window(&mut self, rank: u32) {
+        let Some(windows) = &self.windows else { return };
+        let cpu_ns = self.report_ns(windows.residents.places(rank).len());
+        self.do_chore(rank, cpu_ns, Chore::ReportWindow);
+    }
+
+    /// Reports on a window.
+    pub(super) fn send_window_report(&mut self, rank: u32) {
         let Some(mut windows) = self.windows.take() else { return };
         for place in windows.residents.places(rank) {
             windows.reports.add_chunk(self.take_report(windows.residents.member(place)));
