@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::array_simulation::{Array, ArrayRun, Home, RunArray};
+use super::array_simulation::{Array, ArrayRun, Executed, Home, RunArray};
 use super::chunk_costs::{ChunkCosts, Grid};
 use super::costs::Costs;
+use super::crowded::Crowded;
 use super::ideal::ideal_s;
 use super::overheads::Overheads;
 use super::pool_scenario::{MakeVcpus, Network};
@@ -52,6 +53,9 @@ pub struct ArrayScenario {
     pub network: Network,
     /// The costs of messages and decisions, and the errors of measurements.
     pub overheads: Overheads,
+    /// Number of vCPUs that the workers of each host share fairly; none if each worker has its own. A host has
+    /// [`ranks_per_host`](super::Bandwidths::ranks_per_host) ranks.
+    pub vcpus_per_host: Option<u32>,
     /// The time slice of a worker and others on its vCPU, ns; 0 if they share it at any time.
     pub slice: Nanos,
     /// Makes the vCPUs of one run, in their initial state.
@@ -75,6 +79,7 @@ impl ArrayScenario {
             move_cost: MOVE_COST,
             network: Network { rtt: SECOND / 10_000, ..Network::default() },
             overheads: Overheads::default(),
+            vcpus_per_host: None,
             slice: 0,
             make_vcpus: Arc::new(vcpus),
         }
@@ -85,6 +90,41 @@ impl ArrayScenario {
         Grid::of(self.array.chunks)
     }
 
+    /// The rank on which each chunk begins.
+    pub fn first_ranks(&self) -> Vec<u32> {
+        match &self.homes {
+            Some(homes) => homes.iter().map(|home| home.rank.0).collect(),
+            None => self.array.blocks().collect(),
+        }
+    }
+
+    /// The chunks that a chunk sends to after each iteration.
+    pub fn receivers(&self, chunk: u32) -> Vec<u32> {
+        match &self.sends_to {
+            Some(sends_to) => sends_to(chunk),
+            None if self.exchange => self.grid().beside(chunk),
+            None => Vec::new(),
+        }
+    }
+
+    /// The vCPUs of one run, shared by the workers of each host if there are not enough of them, and cut into time slices.
+    fn vcpus(&self) -> Box<dyn Vcpus> {
+        let vcpus = self.whole_vcpus();
+        if self.slice > 0 { Box::new(Sliced::new(vcpus, self.slice)) } else { vcpus }
+    }
+
+    /// The same without time slices.
+    fn whole_vcpus(&self) -> Box<dyn Vcpus> {
+        let vcpus = (self.make_vcpus)();
+        match self.vcpus_per_host {
+            Some(count) => {
+                let ranks_per_host = self.overheads.bandwidths.ranks_per_host;
+                Box::new(Crowded::new(vcpus, &self.array.workers, ranks_per_host, count))
+            }
+            None => vcpus,
+        }
+    }
+
     /// Runs the array under `strategy`.
     pub fn run(&self, strategy: Arc<dyn Strategy>) -> ArrayRun {
         self.run_telling(strategy, |_| ())
@@ -92,43 +132,43 @@ impl ArrayScenario {
 
     /// The same. Calls `progress` now and then, with the executed part of all iterations.
     pub fn run_telling(&self, strategy: Arc<dyn Strategy>, progress: impl Fn(f64)) -> ArrayRun {
-        self.run_watched(strategy, progress, |run| run)
+        self.prepared(strategy, &mut *self.vcpus(), progress).run()
     }
 
-    /// The same. Calls `watched` with the prepared run, to add a [watch](RunArray::watch), or to
-    /// [keep reports](RunArray::keep_reports).
-    pub fn run_watched<'r>(
+    /// The same. Calls `watch` for each executed iteration, and keeps the reports of syncs, which have all chunks.
+    pub fn run_watched(
+        &self,
+        strategy: Arc<dyn Strategy>,
+        progress: impl Fn(f64),
+        watch: impl FnMut(Executed),
+    ) -> ArrayRun {
+        self.prepared(strategy, &mut *self.vcpus(), progress).watch(watch).keep_reports().run()
+    }
+
+    /// The run under `strategy` on these vCPUs.
+    fn prepared<'r>(
         &'r self,
         strategy: Arc<dyn Strategy>,
+        vcpus: &'r mut dyn Vcpus,
         progress: impl Fn(f64) + 'r,
-        watched: impl FnOnce(RunArray<'_>) -> RunArray<'_>,
-    ) -> ArrayRun {
+    ) -> RunArray<'r> {
         let (grid, all) = (self.grid(), f64::from(self.array.chunks) * self.array.iterations as f64);
-        let mut vcpus = (self.make_vcpus)();
-        if self.slice > 0 {
-            vcpus = Box::new(Sliced::new(vcpus, self.slice));
-        }
-        let run = RunArray::new(&self.array, strategy, &mut *vcpus)
+        let run = RunArray::new(&self.array, strategy, vcpus)
             .links(self.network.links())
             .move_cost(self.move_cost)
             .overheads(&self.overheads)
-            .progress(|executed| progress(executed as f64 / all))
-            .work(|chunk, iteration| self.costs.work(grid, chunk, iteration));
+            .progress(move |executed| progress(executed as f64 / all))
+            .work(move |chunk, iteration| self.costs.work(grid, chunk, iteration));
         let run = match &self.homes {
             Some(homes) => run.homes(homes),
             None => run,
         };
-        let run = match &self.sends_to {
-            Some(sends_to) => run.exchange(|chunk| sends_to(chunk)),
-            None if self.exchange => run.exchange(|chunk| grid.beside(chunk)),
-            None => run,
-        };
-        watched(run).run()
+        if self.exchange || self.sends_to.is_some() { run.exchange(|chunk| self.receivers(chunk)) } else { run }
     }
 
     /// The time that the best placement would take if chunks could be divided and no chunk waited for another, s.
     pub fn ideal_s(&self) -> f64 {
         let workers: Vec<_> = self.array.all_workers().map(|worker| (worker, 0)).collect();
-        ideal_s(&workers, &mut *(self.make_vcpus)(), self.costs.total(self.grid(), self.array.iterations))
+        ideal_s(&workers, &mut *self.whole_vcpus(), self.costs.total(self.grid(), self.array.iterations))
     }
 }

@@ -2,16 +2,18 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use presentation::format::plural;
 use virtual_cluster::{ArrayScenario, Scenario, StepScenario};
 
+use super::array::tell_without_messages;
 use super::combinations::{self, Sweep};
-use super::compare::{Comparable, Policy, all_complete, compare_each, write_tables};
+use super::compare::{Comparable, Policy, all_complete, compare_each, in_parallel, write_tables};
 use super::description::program::Shape;
 use super::description::{Description, Source, array, pool, steps, wrong};
 use super::files::Files;
+use super::recording::{self, EVENTS_MOST};
 use crate::Error;
 use crate::toml_file::{Document, Place, option_value};
 
@@ -34,6 +36,10 @@ pub(super) struct Options {
     /// Print a file with comments, to begin with.
     #[arg(long, exclusive = true)]
     example: bool,
+    /// Write what each run of an array did as a trace, for `caribou trace`: into this directory, or with several runs
+    /// into one for each below it.
+    #[arg(long, value_name = "DIR", conflicts_with = "check")]
+    trace: Option<PathBuf>,
     #[command(flatten)]
     files: Files,
 }
@@ -47,7 +53,10 @@ A file to begin with, and its simulation
   caribou simulate file cloud.toml
 The same with another number of chunks, or with several
   caribou simulate file cloud.toml --set program.chunks=512
-  caribou simulate file cloud.toml --set 'sweep.program.chunks=[64, 128, 256, 512]' --csv chunks.csv --plot chunks.svg";
+  caribou simulate file cloud.toml --set 'sweep.program.chunks=[64, 128, 256, 512]' --csv chunks.csv --plot chunks.svg
+Where the time goes under one strategy
+  caribou simulate file cloud.toml --set balance.strategies=refine --trace traces
+  caribou trace timeline traces";
 
 /// Splits `FIELD=VALUE`.
 fn assignment(text: &str) -> Result<(String, String), String> {
@@ -70,11 +79,78 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     options.files.check()?;
     let folder = file.parent().map_or_else(PathBuf::new, PathBuf::from);
     let variants = variants(document, &folder)?;
-    match shape(&variants)? {
-        Shape::Array => options.simulate::<ArrayScenario>(&variants, array::scenario, out),
-        Shape::Pool => options.simulate::<Scenario>(&variants, pool::scenario, out),
-        Shape::Steps => options.simulate::<StepScenario>(&variants, steps::scenario, out),
+    match (shape(&variants)?, &options.trace) {
+        (Shape::Array, trace) => {
+            let scenarios = build::<ArrayScenario>(&variants, array::scenario)?;
+            scenarios.iter().for_each(|(_, policies)| tell_without_messages(policies));
+            trace.iter().try_for_each(|_| check_events(&scenarios))?;
+            options.simulate(&variants, &scenarios, out)?;
+            trace.iter().try_for_each(|dir| record_all(&scenarios, dir, out))
+        }
+        (_, Some(_)) => {
+            let what = "only arrays write traces, expected the generator of an array with --trace";
+            Err(wrong(&variants[0].document, "program.generator", "", what))
+        }
+        (Shape::Pool, None) => options.simulate(&variants, &build::<Scenario>(&variants, pool::scenario)?, out),
+        (Shape::Steps, None) => {
+            options.simulate(&variants, &build::<StepScenario>(&variants, steps::scenario)?, out)
+        }
     }
+}
+
+/// A scenario and its policies.
+type Planned<S> = (S, Vec<Policy<<S as Comparable>::Policy>>);
+
+/// Builds the scenarios of all variants.
+fn build<S: Comparable>(
+    variants: &[Variant],
+    scenario: fn(&Description, &dyn Source) -> Result<S, Error>,
+) -> Result<Vec<Planned<S>>, Error> {
+    let one = |Variant { document, description, .. }: &Variant| {
+        let policies = policies::<S>(description, document)?;
+        Ok((scenario(description, document)?, policies))
+    };
+    variants.iter().map(one).collect()
+}
+
+/// Refuses runs with too many events for a trace.
+fn check_events(scenarios: &[Planned<ArrayScenario>]) -> Result<(), Error> {
+    let most = scenarios.iter().map(|(scenario, _)| recording::events(scenario)).fold(0.0, f64::max);
+    if most <= EVENTS_MOST {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "--trace: about {most:.0e} events, expected {EVENTS_MOST:e} at most: fewer iterations, or chunks"
+    )))
+}
+
+/// Writes a trace of each run.
+fn record_all(scenarios: &[Planned<ArrayScenario>], dir: &Path, out: &mut dyn Write) -> Result<(), Error> {
+    let runs: Vec<_> = scenarios
+        .iter()
+        .enumerate()
+        .flat_map(|(place, (scenario, policies))| policies.iter().map(move |policy| (place, scenario, policy)))
+        .collect();
+    let dirs = runs.iter().map(|(place, _, policy)| match (runs.len(), scenarios.len()) {
+        (1, _) => dir.to_owned(),
+        (_, 1) => dir.join(file_name(&policy.spec)),
+        _ => dir.join(format!("{}-{}", place, file_name(&policy.spec))),
+    });
+    let dirs: Vec<PathBuf> = dirs.collect();
+    let written = in_parallel(&plural(runs.len(), "trace"), runs.len(), |index| {
+        let (_, scenario, policy) = runs[index];
+        recording::record(scenario, policy, &dirs[index])
+    });
+    for (written, dir) in written.into_iter().zip(dirs) {
+        written.map_err(|source| Error::Unwritable { file: dir.clone(), source })?;
+        writeln!(out, "{}: a trace, for caribou trace summary and others", dir.display())?;
+    }
+    Ok(())
+}
+
+/// A policy as the name of a directory.
+fn file_name(spec: &str) -> String {
+    spec.chars().map(|letter| if letter.is_alphanumeric() || "-=.".contains(letter) { letter } else { '_' }).collect()
 }
 
 /// A file with one value of each swept field.
@@ -103,7 +179,7 @@ impl Source for Document {
 }
 
 /// All combinations of swept fields.
-fn variants(document: Document, folder: &std::path::Path) -> Result<Vec<Variant>, Error> {
+fn variants(document: Document, folder: &Path) -> Result<Vec<Variant>, Error> {
     let sweep = Sweep::of(&document)?;
     let mut variants = Vec::new();
     for combination in sweep.combinations() {
@@ -147,21 +223,16 @@ impl Options {
     fn simulate<S: Comparable>(
         &self,
         variants: &[Variant],
-        build: fn(&Description, &dyn Source) -> Result<S, Error>,
+        scenarios: &[Planned<S>],
         out: &mut dyn Write,
     ) -> Result<(), Error> {
-        let mut scenarios = Vec::new();
-        for Variant { document, description, .. } in variants {
-            let policies = policies::<S>(description, document)?;
-            scenarios.push((build(description, document)?, policies));
-        }
         let runs: usize = scenarios.iter().map(|(_, policies)| policies.len()).sum();
         if self.check {
             let (file, ran) = (variants[0].document.name(), plural(runs, "run"));
             return Ok(writeln!(out, "{file}: {} of the file, {ran}", plural(variants.len(), "variant"))?);
         }
         let is_swept = variants.iter().any(|variant| !variant.swept.is_empty());
-        let comparisons = if let ([(scenario, policies)], false) = (&scenarios[..], is_swept) {
+        let comparisons = if let ([(scenario, policies)], false) = (scenarios, is_swept) {
             write_tables(std::slice::from_ref(scenario), policies, out)?
         } else {
             let all: Vec<_> = scenarios.iter().map(|(scenario, policies)| (scenario, &policies[..])).collect();

@@ -125,6 +125,7 @@ fn set_costs(description: &Description, scenario: &mut ArrayScenario) {
             None => DecisionCost::default(),
         },
         noise: Noise { relative_sd: costs.noise.unwrap_or(0.0), seed: description.seed() },
+        ..Overheads::default()
     };
 }
 
