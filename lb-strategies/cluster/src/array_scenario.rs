@@ -98,11 +98,12 @@ impl ArrayScenario {
         }
     }
 
-    /// The chunks that a chunk sends to after each iteration.
-    pub fn receivers(&self, chunk: u32) -> Vec<u32> {
-        match &self.sends_to {
+    /// Returns for each chunk the chunks that it sends to after each iteration.
+    pub fn receivers(&self) -> impl Fn(u32) -> Vec<u32> + '_ {
+        let grid = self.grid();
+        move |chunk| match &self.sends_to {
             Some(sends_to) => sends_to(chunk),
-            None if self.exchange => self.grid().beside(chunk),
+            None if self.exchange => grid.beside(chunk),
             None => Vec::new(),
         }
     }
@@ -163,7 +164,7 @@ impl ArrayScenario {
             Some(homes) => run.homes(homes),
             None => run,
         };
-        if self.exchange || self.sends_to.is_some() { run.exchange(|chunk| self.receivers(chunk)) } else { run }
+        if self.exchange || self.sends_to.is_some() { run.exchange(self.receivers()) } else { run }
     }
 
     /// The time that the best placement would take if chunks could be divided and no chunk waited for another, s.

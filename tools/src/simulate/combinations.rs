@@ -8,7 +8,7 @@ use presentation::chart::{Axis, Chart, Series};
 use presentation::svg::{Area, Svg};
 
 use super::compare::{Comparison, Metrics, Outcome};
-use super::table::{self, Rows, excess, percent, seconds};
+use super::table::{Rows, excess, percent, seconds, write_legend};
 use super::values;
 use crate::Error;
 use crate::toml_file::{Document, Node, Value};
@@ -127,7 +127,8 @@ fn rows<M>(comparisons: &[Comparison<M>]) -> Vec<Row<'_, M>> {
 /// Writes the table of all combinations. With several seeds the figures are means.
 pub(super) fn write_table<M: Metrics>(comparisons: &[Comparison<M>], out: &mut dyn Write) -> io::Result<()> {
     let Some(first) = comparisons.first() else { return Ok(()) };
-    writeln!(out, "{}: {}; {} combinations", first.scenario, table::size(first), comparisons.len())?;
+    let swept: Vec<&str> = first.swept.iter().map(|(field, _)| field.as_str()).collect();
+    writeln!(out, "{}: {} combinations of {}", first.scenario, comparisons.len(), swept.join(", "))?;
     let seeds = first.swept.iter().any(|(field, _)| field == SEED);
     if seeds {
         write!(out, "{}", means(comparisons))?;
@@ -143,7 +144,7 @@ pub(super) fn write_table<M: Metrics>(comparisons: &[Comparison<M>], out: &mut d
         Some(baseline) => writeln!(out, "excess: over the ideal; saved: part of the time of `{baseline}`")?,
         None => {}
     }
-    table::write_legend::<M>(out)
+    write_legend::<M>(out)
 }
 
 fn means<M: Metrics>(comparisons: &[Comparison<M>]) -> Table {

@@ -31,7 +31,7 @@ const NEXT: NameId = NameId(2);
 
 /// Approximate number of events of a run.
 pub(super) fn events(scenario: &ArrayScenario) -> f64 {
-    let sent = scenario.receivers(0).len() as f64;
+    let sent = scenario.receivers()(0).len() as f64;
     (1.0 + 2.0 * sent) * f64::from(scenario.array.chunks) * scenario.array.iterations as f64
 }
 
@@ -107,7 +107,7 @@ impl<'s> Recording<'s> {
             ends_ns: vec![0; chunks as usize],
             sent: vec![0; chunks as usize],
             planned,
-            receivers: (0..chunks).map(|chunk| scenario.receivers(chunk)).collect(),
+            receivers: (0..chunks).map(scenario.receivers()).collect(),
             messages: FxHashMap::default(),
             migrated_ns: vec![0; syncs.len()],
             ranks: homes,

@@ -264,7 +264,8 @@ fn array(
 
 /// An array on the cluster, with equal costs of all chunks.
 fn on(cluster: &Cluster<'_>, array: Array) -> Result<ArrayScenario, Error> {
-    Ok(ArrayScenario { move_cost: MOVE_COST, ..ArrayScenario::new("", array, cluster.vcpus()?) })
+    let vcpus_per_host = cluster.shared_vcpus();
+    Ok(ArrayScenario { move_cost: MOVE_COST, vcpus_per_host, ..ArrayScenario::new("", array, cluster.vcpus()?) })
 }
 
 /// The same scenario, in which the chunks exchange messages as the generator says.

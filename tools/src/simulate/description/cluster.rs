@@ -82,12 +82,13 @@ impl<'d> Cluster<'d> {
         let (mut first_host, mut first_rank) = (0_u32, 0_u32);
         for (place, given) in given.iter().enumerate() {
             let (vcpus, ranks) = (given.vcpus.unwrap_or(1), given.ranks.unwrap_or(1));
-            if !vcpus.is_multiple_of(ranks) {
-                let what = format!("{ranks} ranks on {vcpus} vCPUs, expected a number that divides them");
+            if ranks < vcpus && !vcpus.is_multiple_of(ranks) {
+                let what = format!("{ranks} ranks on {vcpus} vCPUs, expected a number that divides them, or more ranks");
                 return Err(cluster.wrong(&format!("hosts[{place}].ranks"), ranks, &what));
             }
             let hosts = given.count.unwrap_or(defaults.hosts);
-            let workers = vcpus / ranks;
+            // Ranks of one worker each share too few vCPUs.
+            let workers = (vcpus / ranks).max(1);
             let group = Group { given, hosts, ranks, workers, first_host, first_rank, speed };
             first_host = first_host.saturating_add(hosts);
             first_rank = first_rank.saturating_add(group.ranks_in_all());
@@ -95,7 +96,40 @@ impl<'d> Cluster<'d> {
         }
         cluster.check_alike()?;
         cluster.check_size()?;
+        cluster.check_crowded()?;
         Ok(cluster)
+    }
+
+    /// The vCPUs that the workers of each host share, if they are fewer than the workers.
+    pub(super) fn shared_vcpus(&self) -> Option<u32> {
+        let vcpus = |group: &Group<'_>| group.given.vcpus.unwrap_or(1);
+        self.groups.first().filter(|group| group.ranks > vcpus(group)).map(vcpus)
+    }
+
+    /// Refuses hosts with different numbers of vCPUs where workers share them, and neighbours on one of these vCPUs.
+    fn check_crowded(&self) -> Result<(), Error> {
+        let Some(shared) = self.shared_vcpus() else { return Ok(()) };
+        if let Some(place) = self.groups.iter().position(|group| group.given.vcpus.unwrap_or(1) != shared) {
+            let what = format!("expected {shared} as in hosts[0], where more ranks share the vCPUs");
+            let vcpus = self.groups[place].given.vcpus.unwrap_or(1);
+            return Err(self.wrong(&format!("hosts[{place}].vcpus"), vcpus, &what));
+        }
+        if let Some(place) = self.description.neighbours.iter().position(|given| given.vcpu.is_some()) {
+            let what = "workers of a host with more ranks than vCPUs are on any of them, expected no vcpu";
+            return Err(self.wrong(&format!("neighbours[{place}].vcpu"), "", what));
+        }
+        Ok(())
+    }
+
+    /// Refuses more ranks than vCPUs on a host, for programs that are not arrays.
+    fn check_not_crowded(&self) -> Result<(), Error> {
+        match (self.shared_vcpus(), self.groups.first()) {
+            (Some(vcpus), Some(group)) => {
+                let what = format!("only ranks of arrays can share vCPUs, expected {vcpus} at most");
+                Err(self.wrong("hosts[0].ranks", group.ranks, &what))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn wrong(&self, field: &str, value: impl ToString, what: &str) -> Error {
@@ -134,6 +168,7 @@ impl<'d> Cluster<'d> {
 
     /// Refuses more ranks than can be simulated if each exchanges messages with all others.
     pub(super) fn check_pairs(&self) -> Result<(), Error> {
+        self.check_not_crowded()?;
         match self.ranks() {
             0..=PAIRED_MOST => Ok(()),
             ranks => {

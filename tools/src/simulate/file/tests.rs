@@ -1,6 +1,7 @@
 //! Tests `caribou simulate file` from files to output.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::tests::{Scratch, caribou, refused};
 
@@ -23,7 +24,9 @@ period = 20
 ";
 
 fn simulate(text: &str, more: &[&str]) -> Result<String, String> {
-    let file = Scratch::file("scenario.toml", text);
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let file = Scratch::file(&format!("scenario-{number}.toml"), text);
     let said = caribou(&[&["simulate", "file", file.text()], more].concat());
     said.map_err(|line| line.replace(file.text(), "cloud.toml"))
 }
@@ -69,7 +72,7 @@ fn fields_are_swept_in_all_combinations() {
     let sweep = "[sweep]\n\"program.chunks\" = [16, 32]\nbalance.period = [10, 20, \"50ms\"]\n";
     let files = ["--csv", csv.text(), "--plot", svg.text()];
     let text = simulate(&format!("{SMALL}{sweep}"), &files).unwrap();
-    assert!(text.contains("; 6 combinations\nprogram.chunks  balance.period  strategy"), "{text}");
+    assert!(text.contains("small: 6 combinations of program.chunks, balance.period\nprogram.chunks  balance.period  strategy"), "{text}");
     assert_eq!(text.lines().filter(|line| line.contains(" refine ")).count(), 6, "{text}");
     let alone = simulate(SMALL, &[]).unwrap();
     let row = text.lines().find(|line| line.contains("32              20  refine")).expect(&text);
@@ -172,8 +175,10 @@ fn hosts_follow_public_traces() {
         println!("skip: ../shared/data/planetlab/20110303.csv not found");
         return;
     }
-    let trace = format!("trace = \"{}\"\nformat = \"planetlab\"\nstep = \"0.2s\"", file.display());
+    let trace = format!("trace = \"{}\"\nformat = \"planetlab\"\nstep = \"1s\"", file.display());
     let text = SMALL.replace("host = 1", &trace).replace("count = 2", "count = 8");
-    let saved: f64 = words(&simulate(&text, &[]).unwrap(), "refine")[3].parse().unwrap();
-    assert!(saved > 5.0, "{saved}");
+    let none = |text: &str| words(&simulate(text, &[]).unwrap(), "none")[1].parse::<f64>().unwrap();
+    // The busiest of the first eight hosts is half used.
+    let (all, first) = (none(&text), none(&text.replace("trace", "first = 8\ntrace")));
+    assert!(all > 0.5 && (all - first).abs() > 1e-3, "{all} {first}");
 }
