@@ -8,6 +8,7 @@
 //! caribou balance --lbdata lbaf/data --phase all --svg front.svg     all strategies on the loads that vt recorded
 //! caribou balance --trace traces --lb refine,greedy                  decide the syncs of a recorded run again
 //! caribou simulate pool --scenario F7 --compare static,leases        pools on a cluster in virtual time
+//! caribou simulate file cloud.toml                                   what a file describes, in virtual time
 //! caribou paper caa                                                  the experiments of a paper again, with verdicts
 //! caribou checkpoint list checkpoints                                the checkpoints from which a run can restart
 //! caribou top localhost:9977                                         watch a running program

@@ -3,14 +3,16 @@
 //!
 //! | modules | purpose |
 //! |---|---|
-//! | `pool`, `array`, `steps` | options and runs of pools, of arrays, and of programs in supersteps |
-//! | `cluster`, `neighbour`, `host_trace`, `values` | build a cluster from options and from traces of measured hosts |
-//! | `pool_described` | builds a pool from options |
-//! | `overheads` | costs of messages and decisions, and errors of measurements |
-//! | `chunk_cost` | costs of chunks: from a named shape, or from recorded loads |
+//! | `description` | describes a cluster, a program and policies, and builds scenarios from that |
+//! | `file`, `combinations` | run what a file describes, once for each combination of swept fields |
+//! | `options`, `cluster`, `neighbour`, `overheads` | have the options that are converted to a description |
+//! | `pool`, `array`, `steps` | have the options of a shape of program |
+//! | `values`, `chunk_cost` | parse values of options and fields, and named costs of chunks |
+//! | `host_trace` | reads traces of measured hosts |
 //! | `compare` | runs scenarios under policies in parallel |
 //! | `pool_metrics`, `array_metrics`, `step_metrics` | compute the figures of one run |
 //! | `table`, `files` | write comparisons as a table, JSON, CSV or SVG |
+//! | `recording` | writes what a simulated array did as a trace |
 //! | `periods`, `sweep` | one array under several balancing periods, a pool policy over many scenarios |
 
 mod array;

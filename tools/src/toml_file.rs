@@ -30,8 +30,8 @@ impl Document {
     /// The file cannot be read, or is not TOML; with the line.
     pub(crate) fn open(file: &Path) -> Result<Self, Error> {
         let name = file.display();
-        let text =
-            input::read_text(file).map_err(|error| Error::File(format!("{name}: cannot be read: {error}")))?;
+        let text = input::read_text(file)
+            .map_err(|error| Error::File(format!("{name}: cannot be read: {error}")))?;
         Self::parse(&name.to_string(), &text)
     }
 

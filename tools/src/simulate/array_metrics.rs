@@ -95,6 +95,12 @@ impl Comparable for ArrayScenario {
         &self.name
     }
 
+    fn kept_bytes(&self) -> u64 {
+        /// Of a rank at a sync: its share, its capacity, and its number of chunks.
+        const RANK_BYTES: u64 = 20;
+        8 * self.array.iterations + RANK_BYTES * self.array.syncs() * self.array.workers.len() as u64
+    }
+
     fn ideal_s(&self) -> f64 {
         ArrayScenario::ideal_s(self)
     }

@@ -81,7 +81,8 @@ impl Options {
     /// Writes the options into a description. A run that was recorded has its own number of ranks, of one worker each.
     pub(super) fn describe(&self, description: &mut Description, recorded: bool) -> Result<(), Error> {
         let (ranks, workers) = (self.ranks.unwrap_or(RANKS), self.workers.unwrap_or(WORKERS));
-        let [ranks, workers] = if recorded { [self.ranks, self.workers] } else { [Some(ranks), Some(workers)] };
+        let [ranks, workers] =
+            if recorded { [self.ranks, self.workers] } else { [Some(ranks), Some(workers)] };
         let speed = match (&self.speeds, self.speed) {
             (Some(list), _) => Some(Speeds::Each(values::speeds(list).map_err(Error::Usage)?)),
             (None, speed) => speed.map(Speeds::Same),

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use presentation::Table;
 use presentation::chart::{Axis, Chart, Series};
 use presentation::svg::{Area, Svg};
+use rustc_hash::FxHashMap;
 
 use super::compare::{Comparison, Metrics, Outcome};
 use super::table::{Rows, excess, percent, seconds, write_legend};
@@ -63,7 +64,8 @@ impl Sweep {
                 let mut fields: Vec<_> = fields.iter().collect();
                 // The first line varies slowest.
                 fields.sort_by_key(|(_, node)| node.place.line());
-                let join = |key: &str| if field.is_empty() { key.to_owned() } else { format!("{field}.{key}") };
+                let join =
+                    |key: &str| if field.is_empty() { key.to_owned() } else { format!("{field}.{key}") };
                 fields.into_iter().try_for_each(|(key, node)| self.add(&join(key), node, document))
             }
             Value::List(values) if values.is_empty() => {
@@ -107,18 +109,18 @@ fn fields<M>(comparison: &Comparison<M>) -> impl Iterator<Item = (&str, &str)> {
     pairs.filter(|(field, _)| *field != SEED)
 }
 
-/// A row for each combination and policy.
+/// A row for each combination and policy, in the order of the first of its outcomes.
 fn rows<M>(comparisons: &[Comparison<M>]) -> Vec<Row<'_, M>> {
     let mut rows: Vec<Row<'_, M>> = Vec::new();
+    let mut places = FxHashMap::default();
     for comparison in comparisons {
         for outcome in &comparison.outcomes {
-            let same = |row: &&mut Row<'_, M>| {
-                row.outcomes[0].policy == outcome.policy && fields(row.comparison).eq(fields(comparison))
-            };
-            match rows.iter_mut().find(same) {
-                Some(row) => row.outcomes.push(outcome),
-                None => rows.push(Row { comparison, outcomes: vec![outcome] }),
-            }
+            let values: Vec<&str> = fields(comparison).map(|(_, value)| value).collect();
+            let place = *places.entry((values, outcome.policy.as_str())).or_insert_with(|| {
+                rows.push(Row { comparison, outcomes: Vec::new() });
+                rows.len() - 1
+            });
+            rows[place].outcomes.push(outcome);
         }
     }
     rows
@@ -151,18 +153,21 @@ fn means<M: Metrics>(comparisons: &[Comparison<M>]) -> Table {
     let heads: Vec<&str> = fields(&comparisons[0]).map(|(field, _)| field).collect();
     let saved: &[&str] = if M::BASELINE.is_some() { &["saved %"] } else { &[] };
     let words = heads.len();
-    let heads = [&heads, &[M::POLICY, "makespan s", "\u{b1} s", "excess %"][..], saved, &["seeds", ""]].concat();
+    let heads =
+        [&heads, &[M::POLICY, "makespan s", "\u{b1} s", "excess %"][..], saved, &["seeds", ""]].concat();
     let columns = heads.len();
     let mut table =
         Table::new(heads).text_columns((0..columns).map(|column| column == words || column + 1 == columns));
     for Row { comparison, outcomes } in rows(comparisons) {
         let times: Vec<f64> = outcomes.iter().map(|outcome| outcome.makespan_s).collect();
         let mean = mean(times.iter().copied());
-        let variance = times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (times.len().max(2) - 1) as f64;
+        let variance =
+            times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (times.len().max(2) - 1) as f64;
         let all = |value: fn(&Outcome<M>) -> Option<f64>| -> Option<Vec<f64>> {
             outcomes.iter().map(|outcome| value(outcome)).collect()
         };
-        let of = |value: fn(&Outcome<M>) -> Option<f64>| all(value).map(|values| self::mean(values.into_iter()));
+        let of =
+            |value: fn(&Outcome<M>) -> Option<f64>| all(value).map(|values| self::mean(values.into_iter()));
         let mut cells: Vec<String> = fields(comparison).map(|(_, value)| value.to_owned()).collect();
         cells.extend([outcomes[0].policy.clone(), seconds(mean), seconds(variance.sqrt())]);
         cells.push(excess(of(|outcome| outcome.excess_percent)));
@@ -249,7 +254,9 @@ struct Scale {
 impl Scale {
     fn of<M>(field: &str, rows: &[Row<'_, M>]) -> Self {
         let mut values: Vec<String> = Vec::new();
-        for value in rows.iter().filter_map(|row| fields(row.comparison).last()).map(|(_, value)| value.to_owned()) {
+        for value in
+            rows.iter().filter_map(|row| fields(row.comparison).last()).map(|(_, value)| value.to_owned())
+        {
             if !values.contains(&value) {
                 values.push(value);
             }
@@ -265,7 +272,10 @@ impl Scale {
             return Self { title: field.to_owned(), values, numbers: None, legend };
         };
         let unit = if values.iter().all(|value| value.parse::<f64>().is_err()) { " (s)" } else { "" };
-        let [least, most] = [numbers.iter().copied().fold(f64::INFINITY, f64::min), numbers.iter().copied().fold(0.0, f64::max)];
+        let [least, most] = [
+            numbers.iter().copied().fold(f64::INFINITY, f64::min),
+            numbers.iter().copied().fold(0.0, f64::max),
+        ];
         if least > 0.0 && most / least >= LOGARITHMIC {
             let numbers = numbers.into_iter().map(f64::log2).collect();
             let title = format!("log2 of {field}{unit}");
@@ -281,8 +291,16 @@ impl Scale {
 
     fn axis(&self) -> Axis {
         let all: Vec<f64> = self.values.iter().map(|value| self.at(value)).collect();
-        let [least, most] = [all.iter().copied().fold(f64::INFINITY, f64::min), all.iter().copied().fold(f64::NEG_INFINITY, f64::max)];
+        let [least, most] = [
+            all.iter().copied().fold(f64::INFINITY, f64::min),
+            all.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        ];
         let margin = ((most - least) * 0.04).max(if most > least { 0.0 } else { 0.5 });
-        Axis { title: self.title.clone(), from: least - margin, to: most + margin, whole: self.numbers.is_none() }
+        Axis {
+            title: self.title.clone(),
+            from: least - margin,
+            to: most + margin,
+            whole: self.numbers.is_none(),
+        }
     }
 }

@@ -67,6 +67,9 @@ pub(super) trait Comparable: Sized + Sync {
     /// The name of this scenario.
     fn name(&self) -> &str;
 
+    /// Approximate memory of the figures of a run, bytes.
+    fn kept_bytes(&self) -> u64;
+
     /// What the named scenario is about, to precede its size; empty without one.
     fn about(&self) -> String {
         let named = Self::named();
@@ -238,8 +241,9 @@ pub(super) fn compare_each<S: Comparable>(
 ) -> Vec<Comparison<S::Metrics>> {
     let ideals: Vec<f64> = scenarios.iter().map(|(scenario, _)| scenario.ideal_s()).collect();
     let places = scenarios.iter().enumerate();
-    let runs: Vec<_> =
-        places.flat_map(|(place, (_, policies))| policies.iter().map(move |policy| (place, policy))).collect();
+    let runs: Vec<_> = places
+        .flat_map(|(place, (_, policies))| policies.iter().map(move |policy| (place, policy)))
+        .collect();
     let outcomes = in_parallel_telling(&plural(runs.len(), "run"), runs.len(), |index, tell| {
         let (place, policy) = runs[index];
         Outcome::new(&policy.spec, ideals[place], scenarios[place].0.run_under(&policy.strategy, tell))

@@ -257,9 +257,12 @@ impl Description {
         };
         match unused.iter().find(|(_, is_given)| *is_given) {
             None => Ok(()),
-            Some((field, _)) => {
-                Err(wrong(source, field, "", &format!("simulated {word} do not have it, expected no such field")))
-            }
+            Some((field, _)) => Err(wrong(
+                source,
+                field,
+                "",
+                &format!("simulated {word} do not have it, expected no such field"),
+            )),
         }
     }
 }

@@ -14,8 +14,8 @@ use super::description::program::Shape;
 use super::description::{Description, Source, array, pool, steps, wrong};
 use super::files::Files;
 use super::recording::{self, EVENTS_MOST};
-use crate::Error;
 use crate::toml_file::{Document, Place, option_value};
+use crate::{Error, room};
 
 /// A file that describes everything.
 const EXAMPLE: &str = include_str!("file/example.toml");
@@ -91,7 +91,9 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
             let what = "only arrays write traces, expected the generator of an array with --trace";
             Err(wrong(&variants[0].document, "program.generator", "", what))
         }
-        (Shape::Pool, None) => options.simulate(&variants, &build::<Scenario>(&variants, pool::scenario)?, out),
+        (Shape::Pool, None) => {
+            options.simulate(&variants, &build::<Scenario>(&variants, pool::scenario)?, out)
+        }
         (Shape::Steps, None) => {
             options.simulate(&variants, &build::<StepScenario>(&variants, steps::scenario)?, out)
         }
@@ -129,7 +131,9 @@ fn record_all(scenarios: &[Planned<ArrayScenario>], dir: &Path, out: &mut dyn Wr
     let runs: Vec<_> = scenarios
         .iter()
         .enumerate()
-        .flat_map(|(place, (scenario, policies))| policies.iter().map(move |policy| (place, scenario, policy)))
+        .flat_map(|(place, (scenario, policies))| {
+            policies.iter().map(move |policy| (place, scenario, policy))
+        })
         .collect();
     let dirs = runs.iter().map(|(place, _, policy)| match (runs.len(), scenarios.len()) {
         (1, _) => dir.to_owned(),
@@ -150,7 +154,9 @@ fn record_all(scenarios: &[Planned<ArrayScenario>], dir: &Path, out: &mut dyn Wr
 
 /// A policy as the name of a directory.
 fn file_name(spec: &str) -> String {
-    spec.chars().map(|letter| if letter.is_alphanumeric() || "-=.".contains(letter) { letter } else { '_' }).collect()
+    spec.chars()
+        .map(|letter| if letter.is_alphanumeric() || "-=.".contains(letter) { letter } else { '_' })
+        .collect()
 }
 
 /// A file with one value of each swept field.
@@ -212,7 +218,8 @@ fn shape(variants: &[Variant]) -> Result<Shape, Error> {
     match shapes.iter().position(|&shape| shape != first) {
         None => Ok(first),
         Some(place) => {
-            let what = "other policies than in the first combination balance it, expected one shape of program";
+            let what =
+                "other policies than in the first combination balance it, expected one shape of program";
             Err(wrong(&variants[place].document, "program.generator", "", what))
         }
     }
@@ -226,6 +233,10 @@ impl Options {
         scenarios: &[Planned<S>],
         out: &mut dyn Write,
     ) -> Result<(), Error> {
+        let kept =
+            |(scenario, policies): &Planned<S>| scenario.kept_bytes().saturating_mul(policies.len() as u64);
+        let needed = scenarios.iter().map(kept).fold(0, u64::saturating_add);
+        room::check("the figures of all runs", needed, caribou::machine::available_memory())?;
         let runs: usize = scenarios.iter().map(|(_, policies)| policies.len()).sum();
         if self.check {
             let (file, ran) = (variants[0].document.name(), plural(runs, "run"));
@@ -235,7 +246,8 @@ impl Options {
         let comparisons = if let ([(scenario, policies)], false) = (scenarios, is_swept) {
             write_tables(std::slice::from_ref(scenario), policies, out)?
         } else {
-            let all: Vec<_> = scenarios.iter().map(|(scenario, policies)| (scenario, &policies[..])).collect();
+            let all: Vec<_> =
+                scenarios.iter().map(|(scenario, policies)| (scenario, &policies[..])).collect();
             let mut comparisons = compare_each(&all);
             for (comparison, variant) in comparisons.iter_mut().zip(variants) {
                 comparison.swept.clone_from(&variant.swept);

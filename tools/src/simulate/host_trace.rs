@@ -62,7 +62,9 @@ impl Format {
             Self::AzureLong => ["azure-long", "starttime,value"],
             Self::AzureShort => ["azure-short", "vm,value"],
             Self::Planetlab => ["planetlab", "HOST,USE,USE,... in percent"],
-            Self::Google => ["google", "START,END,JOB,TASK,MACHINE,RATE,... or start_time,end_time,machine_id,cpu_rate"],
+            Self::Google => {
+                ["google", "START,END,JOB,TASK,MACHINE,RATE,... or start_time,end_time,machine_id,cpu_rate"]
+            }
         }
     }
 
@@ -74,7 +76,11 @@ impl Format {
             ["starttime", "value"] => Some(Self::AzureLong),
             ["vm", "value"] => Some(Self::AzureShort),
             ref fields if google::begins(fields) => Some(Self::Google),
-            [_, ref rest @ ..] if !rest.is_empty() && rest.iter().all(|field| field.parse::<f64>().is_err()) => None,
+            [_, ref rest @ ..]
+                if !rest.is_empty() && rest.iter().all(|field| field.parse::<f64>().is_err()) =>
+            {
+                None
+            }
             _ => Some(Self::Planetlab),
         }
     }

@@ -114,7 +114,10 @@ impl Common {
     }
 
     /// Writes the files, and refuses incomplete runs.
-    pub(super) fn finish<M: super::compare::Metrics>(&self, comparisons: &[Comparison<M>]) -> Result<(), Error> {
+    pub(super) fn finish<M: super::compare::Metrics>(
+        &self,
+        comparisons: &[Comparison<M>],
+    ) -> Result<(), Error> {
         self.files.write(comparisons)?;
         all_complete(comparisons)
     }

@@ -88,6 +88,11 @@ impl Comparable for Scenario {
         &self.name
     }
 
+    fn kept_bytes(&self) -> u64 {
+        // The end and the speed of a worker.
+        16 * u64::from(self.pool.workers())
+    }
+
     fn ideal_s(&self) -> f64 {
         Scenario::ideal_s(self)
     }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use caribou::config::Prediction;
 use caribou::report::SyncReport;
 use caribou::trace::{
-    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Profile, RUNTIME, RunRecord, Sample, Shape, What, Writer,
+    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Profile, RUNTIME, RunRecord, Sample, Shape, What,
+    Writer,
 };
 use lb_strategies::Strategy;
 use rustc_hash::FxHashMap;
@@ -36,11 +37,7 @@ pub(super) fn events(scenario: &ArrayScenario) -> f64 {
 }
 
 /// Runs the scenario under a policy, and writes its trace to `dir`.
-pub(super) fn record(
-    scenario: &ArrayScenario,
-    policy: &Policy<dyn Strategy>,
-    dir: &Path,
-) -> io::Result<()> {
+pub(super) fn record(scenario: &ArrayScenario, policy: &Policy<dyn Strategy>, dir: &Path) -> io::Result<()> {
     let mut executed = Vec::new();
     let run = scenario.run_watched(Arc::clone(&policy.strategy), |_| (), |one| executed.push(one));
     let moves = policy.strategy.terms().moves;
@@ -149,7 +146,11 @@ impl<'s> Recording<'s> {
             (_, None) => NEXT,
         };
         let lost_ns = (end - begun).saturating_sub(cpu_ns);
-        self.push(rank, number, Event { begin_ns: begun, end_ns: end, what: handler(chunk, kind, last, lost_ns) });
+        self.push(
+            rank,
+            number,
+            Event { begin_ns: begun, end_ns: end, what: handler(chunk, kind, last, lost_ns) },
+        );
         self.ends_ns[chunk as usize] = end;
         if iteration + 1 < self.scenario.array.iterations {
             self.send(executed);
@@ -224,7 +225,8 @@ impl<'s> Recording<'s> {
                 events.sort_by_key(|event| event.end_ns);
                 events.chunks(BLOCK).try_for_each(|block| writer.events(worker, block))?;
                 writer.profile(worker, &profile(&events))?;
-                handled += events.iter().filter(|event| matches!(event.what, What::Handler { .. })).count() as u64;
+                handled +=
+                    events.iter().filter(|event| matches!(event.what, What::Handler { .. })).count() as u64;
             }
             writer.samples(&samples(run, rank))?;
             if rank == 0 {
@@ -240,8 +242,12 @@ impl<'s> Recording<'s> {
         for (sync, SyncRun { at, report, .. }) in (0..).zip(&run.syncs) {
             for chunk in report.iter().flat_map(|report| &report.chunks) {
                 let load = &chunk.load;
-                let what =
-                    What::Load { chunk: id(load.id.key as u32), sync, load_ns: load.ticks, bytes: load.bytes };
+                let what = What::Load {
+                    chunk: id(load.id.key as u32),
+                    sync,
+                    load_ns: load.ticks,
+                    bytes: load.bytes,
+                };
                 self.push(load.rank.0, 0, Event::point(*at, what));
             }
         }
@@ -272,7 +278,8 @@ impl<'s> Recording<'s> {
         report.predicted_ns.clone_from(&decision.predicted_ns);
         (report.proposed, report.gain_ns, report.needed_ns) =
             (decision.proposed, decision.gain_ns, decision.needed_ns);
-        let handled = reported.iter().flat_map(|reported| &reported.chunks).map(|chunk| u64::from(chunk.handled));
+        let handled =
+            reported.iter().flat_map(|reported| &reported.chunks).map(|chunk| u64::from(chunk.handled));
         report.deliveries = handled.sum();
         report.deliveries_predicted = report.deliveries;
         report.reported = reported.clone().map(Arc::new);

@@ -69,6 +69,10 @@ impl Comparable for StepScenario {
         &self.name
     }
 
+    fn kept_bytes(&self) -> u64 {
+        8 * self.program.steps
+    }
+
     fn ideal_s(&self) -> f64 {
         StepScenario::ideal_s(self)
     }
@@ -98,8 +102,7 @@ impl Comparable for StepScenario {
 
 impl Metrics for StepMetrics {
     const HEADS: &'static [&'static str] = &["idle s", "divisions", "moved", "dropped"];
-    const COLUMNS: &'static [&'static str] =
-        &["idle_worker_s", "divisions", "moved", "dropped", "missing"];
+    const COLUMNS: &'static [&'static str] = &["idle_worker_s", "divisions", "moved", "dropped", "missing"];
     const BASELINE: Option<&'static str> = Some("equal");
     const PLOT: &'static str = "how long each step took";
 

@@ -505,11 +505,7 @@ fn options_and_files_that_contradict_recorded_loads_are_one_line() {
     let no_json = folder("no-json", &[("r.0.json", "0,1,1")]);
     let cost = |folder: &Scratch, stem| format!("recorded:{}", folder.join(stem));
     for (folder, more, expected) in [
-        (
-            &good,
-            &["--chunks", "3"][..],
-            "--chunks 3: the recorded loads are of 4 chunks, expected 4 or none",
-        ),
+        (&good, &["--chunks", "3"][..], "--chunks 3: the recorded loads are of 4 chunks, expected 4 or none"),
         (&good, &["--speeds", "1,2,3"], "3 speeds, expected one for each of the 2 ranks or 2 workers"),
         (&gap, &[], "/r.1.vom is missing, expected a file for each rank from 0 to 2"),
         (&both, &[], "/r.RANK.json are both there, expected one kind"),

@@ -64,7 +64,8 @@ pub(super) fn rate(text: &str) -> Result<f64, String> {
     } else {
         with_unit(text.strip_suffix("/s").unwrap_or(text), &SIZES)
     };
-    let expected = || "expected bytes per second from 1e-6 to 1e12, as in 1.25e9, 1.25GB/s or 10Gbit/s".to_owned();
+    let expected =
+        || "expected bytes per second from 1e-6 to 1e12, as in 1.25e9, 1.25GB/s or 10Gbit/s".to_owned();
     rate.filter(|rate| (1e-6..=1e12).contains(rate)).ok_or_else(expected)
 }
 

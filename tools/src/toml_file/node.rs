@@ -57,9 +57,15 @@ pub(super) fn line(text: &str, byte: usize) -> usize {
     1 + before.iter().filter(|&&byte| byte == b'\n').count()
 }
 
+/// Largest number of steps of a path, because each is a call.
+const STEPS_MOST: usize = 32;
+
 /// The path in a text such as `hosts[0].speed`.
 pub(super) fn keys(field: &str) -> Result<Vec<Key>, String> {
     let mut keys = Vec::new();
+    if field.split('.').count() > STEPS_MOST {
+        return Err(format!("a field with more than {STEPS_MOST} steps, expected one as in program.chunks"));
+    }
     for part in field.split('.').filter(|_| !field.is_empty()) {
         let (name, elements) = part.split_once('[').map_or((part, None), |(name, rest)| (name, Some(rest)));
         if name.trim().is_empty() {
@@ -68,7 +74,8 @@ pub(super) fn keys(field: &str) -> Result<Vec<Key>, String> {
         keys.push(Key::Field(name.trim().to_owned()));
         if let Some(rest) = elements {
             let number = rest.strip_suffix(']').and_then(|number| number.parse().ok());
-            let wrong = || format!("{field:?} is not a field, expected a number in brackets as in hosts[0].speed");
+            let wrong =
+                || format!("{field:?} is not a field, expected a number in brackets as in hosts[0].speed");
             keys.push(Key::Element(number.ok_or_else(wrong)?));
         }
     }
@@ -177,11 +184,14 @@ impl Node {
             }
             // `hosts.speed` means the only element.
             (Value::List(list), Key::Field(_)) if list.len() == 1 => list[0].set(keys, to),
-            (Value::List(list), Key::Field(name)) => {
-                Err(format!("{name}: there are {} tables, expected the number of one as in [0].{name}", list.len()))
-            }
+            (Value::List(list), Key::Field(name)) => Err(format!(
+                "{name}: there are {} tables, expected the number of one as in [0].{name}",
+                list.len()
+            )),
             (value, Key::Field(name)) => Err(format!("{name}: expected no field of {}", value.kind())),
-            (value, Key::Element(number)) => Err(format!("[{number}]: expected no element of {}", value.kind())),
+            (value, Key::Element(number)) => {
+                Err(format!("[{number}]: expected no element of {}", value.kind()))
+            }
         }
     }
 }

@@ -36,14 +36,20 @@ fn read(text: &str) -> Result<Farm, String> {
 fn a_fault_names_the_line_the_field_and_the_nearest_name() {
     for (text, expected) in [
         ("a = ", "farm.toml:1: "),
-        ("\n[[fields]]\ncount = 1\n[[fields]]\ncount = 2\nkind = \"big\"", "farm.toml:6: fields[1].kind: unknown value \"big\";"),
+        (
+            "\n[[fields]]\ncount = 1\n[[fields]]\ncount = 2\nkind = \"big\"",
+            "farm.toml:6: fields[1].kind: unknown value \"big\";",
+        ),
         ("owner = { count = 1, cuont = 2 }", "farm.toml:1: owner.cuont: unknown field, did you mean count?"),
         ("[owner]\ncount = \"x\"", "farm.toml:2: owner.count: \"x\", expected u32"),
         ("\n[owner]\nkind = \"small\"", "farm.toml:2: owner.count: it is missing"),
         ("[[fields]]\ncount = [1]", "farm.toml:2: fields[0].count: a list, expected u32"),
         ("filds = 3", "farm.toml:1: filds: unknown field, did you mean fields?"),
         ("count = 3", "farm.toml:1: count: unknown field; known: fields, owner"),
-        ("[owner]\ncount = 1\nkind = 7", "farm.toml:3: owner.kind: a number, expected one of small, very-large"),
+        (
+            "[owner]\ncount = 1\nkind = 7",
+            "farm.toml:3: owner.kind: a number, expected one of small, very-large",
+        ),
         ("[owner]\ncount = 1\ncount = 2", "farm.toml:3: duplicate key"),
     ] {
         let line = read(text).expect_err(text);
@@ -66,7 +72,10 @@ fn options_replace_fields_and_are_named_in_faults() {
     assert!(set("owner..count", "1").unwrap_err().contains("is not a field"));
     assert!(set("owner.count.x", "1").unwrap_err().contains("expected no field of a number"));
     let fields = vec![Field { count: 5, kind: Some(Kind::VeryLarge) }];
-    assert_eq!(document.read::<Farm>().unwrap(), Farm { fields, owner: Some(Field { count: 6, kind: None }) });
+    assert_eq!(
+        document.read::<Farm>().unwrap(),
+        Farm { fields, owner: Some(Field { count: 6, kind: None }) }
+    );
     let place = Place::Option("--set owner.cuont=1".into());
     document.set("owner.cuont", option_value("1", &place)).unwrap();
     let line = document.read::<Farm>().unwrap_err().to_string();

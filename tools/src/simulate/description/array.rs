@@ -91,7 +91,9 @@ pub(in super::super) fn at(
     let array = Array { period, ..scenario.array.clone() };
     let decided = array.syncs() as f64 * array.workers.len() as f64;
     if decided > DECIDED_MOST {
-        let what = format!("figures of each rank are kept at each sync, {decided:.0e}, expected {DECIDED_MOST:e} at most");
+        let what = format!(
+            "figures of each rank are kept at each sync, {decided:.0e}, expected {DECIDED_MOST:e} at most"
+        );
         return Err(wrong(source, "balance.period", period, &what));
     }
     Ok(ArrayScenario { name: format!("period {period}"), array, ..scenario.clone() })
@@ -185,14 +187,17 @@ fn shaped(description: &Description, source: &dyn Source, shape: Shape) -> Resul
     let each = workers.iter().sum::<u32>().saturating_mul(CHUNKS_PER_WORKER);
     if program.chunks.is_none() && each > CHUNKS_MOST {
         let [_, vcpu] = source.words();
-        let what = format!("{each} chunks, {CHUNKS_PER_WORKER} for each {vcpu}, expected {CHUNKS_MOST} at most");
+        let what =
+            format!("{each} chunks, {CHUNKS_PER_WORKER} for each {vcpu}, expected {CHUNKS_MOST} at most");
         return Err(wrong(source, "program.chunks", "", &what));
     }
     let chunks = program.chunks.unwrap_or(each);
     let array = array(description, source, chunks, program.iterations.unwrap_or(ITERATIONS), workers)?;
     let walked = f64::from(chunks) * array.iterations as f64;
     if matches!(shape, Shape::Walk(_)) && walked > WALKED_MOST {
-        let what = format!("{walked:.0e} costs to keep, of each chunk in each iteration, expected {WALKED_MOST:e} at most");
+        let what = format!(
+            "{walked:.0e} costs to keep, of each chunk in each iteration, expected {WALKED_MOST:e} at most"
+        );
         return Err(wrong(source, "program.cost", "walk", &what));
     }
     let costs = shape.costs(chunks, array.iterations, description.seed());
@@ -251,7 +256,8 @@ fn array(
 ) -> Result<Array, Error> {
     let simulated = f64::from(chunks) * iterations as f64;
     if simulated > SIMULATED_MOST {
-        let what = format!("{simulated:.0e} iterations of chunks to simulate, expected {SIMULATED_MOST:e} at most");
+        let what =
+            format!("{simulated:.0e} iterations of chunks to simulate, expected {SIMULATED_MOST:e} at most");
         return Err(wrong(source, "program.iterations", iterations, &what));
     }
     if iterations > ITERATIONS_MOST {
@@ -265,7 +271,11 @@ fn array(
 /// An array on the cluster, with equal costs of all chunks.
 fn on(cluster: &Cluster<'_>, array: Array) -> Result<ArrayScenario, Error> {
     let vcpus_per_host = cluster.shared_vcpus();
-    Ok(ArrayScenario { move_cost: MOVE_COST, vcpus_per_host, ..ArrayScenario::new("", array, cluster.vcpus()?) })
+    Ok(ArrayScenario {
+        move_cost: MOVE_COST,
+        vcpus_per_host,
+        ..ArrayScenario::new("", array, cluster.vcpus()?)
+    })
 }
 
 /// The same scenario, in which the chunks exchange messages as the generator says.
@@ -276,7 +286,8 @@ fn exchanging(
 ) -> Result<ArrayScenario, Error> {
     let program = &description.program;
     if program.generator == Some(Generator::TaskBench) {
-        let (pattern, radix) = (program.pattern.unwrap_or(Pattern::Stencil1d), program.radix.unwrap_or(RADIX));
+        let (pattern, radix) =
+            (program.pattern.unwrap_or(Pattern::Stencil1d), program.radix.unwrap_or(RADIX));
         if program.radix.is_some() && pattern != Pattern::Nearest {
             let what = "it is of the pattern \"nearest\", expected no radix";
             return Err(wrong(source, "program.radix", radix, what));
@@ -288,7 +299,9 @@ fn exchanging(
             _ => f64::from(chunks) * 2.0,
         };
         if pairs > PAIRS_MOST {
-            let what = format!("{pairs:.0e} pairs of chunks that exchange messages, expected {PAIRS_MOST:e} at most");
+            let what = format!(
+                "{pairs:.0e} pairs of chunks that exchange messages, expected {PAIRS_MOST:e} at most"
+            );
             return Err(wrong(source, "program.chunks", chunks, &what));
         }
         let sends_to = move |chunk| pattern.sends_to(chunks, radix, chunk);

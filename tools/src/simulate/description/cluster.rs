@@ -83,7 +83,9 @@ impl<'d> Cluster<'d> {
         for (place, given) in given.iter().enumerate() {
             let (vcpus, ranks) = (given.vcpus.unwrap_or(1), given.ranks.unwrap_or(1));
             if ranks < vcpus && !vcpus.is_multiple_of(ranks) {
-                let what = format!("{ranks} ranks on {vcpus} vCPUs, expected a number that divides them, or more ranks");
+                let what = format!(
+                    "{ranks} ranks on {vcpus} vCPUs, expected a number that divides them, or more ranks"
+                );
                 return Err(cluster.wrong(&format!("hosts[{place}].ranks"), ranks, &what));
             }
             let hosts = given.count.unwrap_or(defaults.hosts);
@@ -172,7 +174,8 @@ impl<'d> Cluster<'d> {
         match self.ranks() {
             0..=PAIRED_MOST => Ok(()),
             ranks => {
-                let what = format!("each rank has a connection to each other here, expected {PAIRED_MOST} at most");
+                let what =
+                    format!("each rank has a connection to each other here, expected {PAIRED_MOST} at most");
                 Err(self.wrong("hosts[0].count", ranks, &what))
             }
         }
@@ -185,7 +188,8 @@ impl<'d> Cluster<'d> {
             return Err(self.wrong("hosts", "", what));
         }
         if ideal_s > IDEAL_MOST_S {
-            let what = format!("even the best schedule takes {ideal_s:.0e} s, expected {IDEAL_MOST_S:e} s at most");
+            let what =
+                format!("even the best schedule takes {ideal_s:.0e} s, expected {IDEAL_MOST_S:e} s at most");
             return Err(self.wrong(field, format!("{count:e}"), &what));
         }
         Ok(())
@@ -264,7 +268,8 @@ impl<'d> Cluster<'d> {
             if ![hosts, ranks, all].contains(&speeds.len()) {
                 let [host, vcpu] = self.source.words();
                 let given = speeds.len();
-                let what = format!("{given} speeds, expected one for each of the {hosts} {host}s or {all} {vcpu}s");
+                let what =
+                    format!("{given} speeds, expected one for each of the {hosts} {host}s or {all} {vcpu}s");
                 return Err(self.wrong(&format!("hosts[{place}].speed"), "", &what));
             }
         }
@@ -309,18 +314,29 @@ impl<'d> Cluster<'d> {
     fn beside(&self, place: usize, given: &Neighbours) -> Result<Vec<Neighbour>, Error> {
         let field = |name: &str| format!("neighbours[{place}].{name}");
         let Neighbours { from, to, duty, random, .. } = given;
-        let of_traces =
-            [("format", given.format.is_some()), ("step", given.step.is_some()), ("first", given.first.is_some())];
+        let of_traces = [
+            ("format", given.format.is_some()),
+            ("step", given.step.is_some()),
+            ("first", given.first.is_some()),
+        ];
         if let Some((name, _)) = of_traces.iter().find(|(_, is_given)| *is_given) {
             return Err(self.wrong(&field(name), "", "it is of a trace, expected `trace` with it"));
         }
         if random.is_some() && (from.is_some() || to.is_some()) {
             let name = if from.is_some() { "from" } else { "to" };
-            return Err(self.wrong(&field(name), "", "neighbours at random have no times, expected `random` or times"));
+            return Err(self.wrong(
+                &field(name),
+                "",
+                "neighbours at random have no times, expected `random` or times",
+            ));
         }
         let [from_s, to_s] = [from.map_or(0.0, as_s), to.map_or(f64::INFINITY, as_s)];
         if from_s >= to_s {
-            return Err(self.wrong(&field("to"), format!("{to_s} s"), &format!("expected a time after `from`, which is {from_s} s")));
+            return Err(self.wrong(
+                &field("to"),
+                format!("{to_s} s"),
+                &format!("expected a time after `from`, which is {from_s} s"),
+            ));
         }
         let presence = |number: u64| match random {
             Some(seed) => Presence::Random(OnOff::new(seed.wrapping_add(number))),
@@ -424,12 +440,14 @@ impl<'d> Cluster<'d> {
             ("vcpu", given.vcpu.is_some()),
         ];
         if let Some((name, _)) = has.iter().find(|(_, is_given)| *is_given) {
-            let what = format!("a trace has its own times and is of whole hosts, expected `trace` or `{name}`");
+            let what =
+                format!("a trace has its own times and is of whole hosts, expected `trace` or `{name}`");
             return Err(self.wrong(&field(name), "", &what));
         }
         let files: Vec<PathBuf> = files.iter().map(|file| self.description.folder.join(file)).collect();
         let read = host_trace::read(&files, given.step.map(as_s), given.format);
-        let hosts = read.map_err(|what| Error::File(format!("{}{what}", self.source.place(&field("trace")))))?;
+        let hosts =
+            read.map_err(|what| Error::File(format!("{}{what}", self.source.place(&field("trace")))))?;
         hosts.notes.iter().for_each(|note| input::note(note));
         let selected = self.selected(place, given)?;
         let word = self.source.words()[0];

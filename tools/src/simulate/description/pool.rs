@@ -24,8 +24,8 @@ pub(in super::super) fn scenario(description: &Description, source: &dyn Source)
     cluster.check_pairs()?;
     let pool = Pool::new(program.iterations.unwrap_or(ITERATIONS), cluster.workers());
     let text = program.cost.as_deref().unwrap_or("constant");
-    let cost = values::cost(text)
-        .map_err(|what| wrong(source, "program.cost", format!("{text:?}"), &what))?;
+    let cost =
+        values::cost(text).map_err(|what| wrong(source, "program.cost", format!("{text:?}"), &what))?;
     let scenario = Scenario::new(description.name(), pool, cluster.vcpus()?);
     let costs = match cost {
         values::Cost::Constant => Costs::Equal,

@@ -101,7 +101,11 @@ const GENERATORS: [(Generator, &str, &[&str]); 7] = [
     ),
     (Generator::Recorded, "recorded", &["loads", "scale", "chunks", "iterations", "exchange", "state_bytes"]),
     (Generator::Pool, "pool", &["iterations", "cost", "task"]),
-    (Generator::Supersteps, "supersteps", &["units", "steps", "exchange", "task", "part_bytes", "unit_bytes"]),
+    (
+        Generator::Supersteps,
+        "supersteps",
+        &["units", "steps", "exchange", "task", "part_bytes", "unit_bytes"],
+    ),
 ];
 
 impl Generator {
@@ -175,7 +179,8 @@ impl Pattern {
     /// The chunks to which the output of a chunk of `chunks` goes, without itself. `radix` counts the inputs in `nearest`.
     pub(super) fn sends_to(self, chunks: u32, radix: u32, chunk: u32) -> Vec<u32> {
         let (me, all) = (i64::from(chunk), i64::from(chunks));
-        let near = |below: i64, above: i64| (me - below..=me + above).filter(|&other| (0..all).contains(&other));
+        let near =
+            |below: i64, above: i64| (me - below..=me + above).filter(|&other| (0..all).contains(&other));
         let others: Vec<i64> = match self {
             Self::Trivial | Self::NoComm => Vec::new(),
             Self::Stencil1d => near(1, 1).collect(),
@@ -187,7 +192,8 @@ impl Pattern {
             }
             Self::AllToAll => (0..all).collect(),
         };
-        let mut others: Vec<u32> = others.into_iter().map(|other| other as u32).filter(|&other| other != chunk).collect();
+        let mut others: Vec<u32> =
+            others.into_iter().map(|other| other as u32).filter(|&other| other != chunk).collect();
         others.sort_unstable();
         others.dedup();
         others

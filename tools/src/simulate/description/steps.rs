@@ -60,8 +60,9 @@ pub(in super::super) fn scenario(
     }
     let simulated = steps as f64 * (workers * workers) as f64;
     if simulated > SIMULATED_MOST {
-        let what =
-            format!("{simulated:.0e} messages of {workers} workers to simulate, expected {SIMULATED_MOST:e} at most");
+        let what = format!(
+            "{simulated:.0e} messages of {workers} workers to simulate, expected {SIMULATED_MOST:e} at most"
+        );
         return Err(wrong(source, "program.steps", steps, &what));
     }
     let name = program.exchange.as_deref().unwrap_or("direct");

@@ -41,7 +41,10 @@ fn a_file_and_options_that_say_the_same_have_the_same_results() {
     let by_file = simulate(SMALL, &[]).unwrap();
     let options = "simulate array --ranks 2 --workers 1 --chunks 32 --iterations 100 --neighbour 1 --compare none,refine";
     let by_options = caribou(&options.split(' ').collect::<Vec<_>>()).unwrap();
-    assert!(by_file.starts_with("small: 2 x 1 workers, 32 chunks, 100 iterations, ideal 2.133 s\n"), "{by_file}");
+    assert!(
+        by_file.starts_with("small: 2 x 1 workers, 32 chunks, 100 iterations, ideal 2.133 s\n"),
+        "{by_file}"
+    );
     let rest = |text: &str| text.split_once(": ").unwrap().1.to_owned();
     assert_eq!(rest(&by_file), rest(&by_options));
     let costly = SMALL.replace("[program]", "[costs]\nmessage_cpu = \"100us\"\n[program]");
@@ -81,21 +84,61 @@ fn fields_are_swept_in_all_combinations() {
     assert_eq!(csv.read().lines().count(), 13);
     let svg = svg.read();
     assert!(svg.contains("program.chunks 16") && svg.contains("balance.period"), "{svg}");
-    let seeds = SMALL.replace("[program]", "[program]\ncost = \"lognormal:1\"").replace("name", "seeds = [1, 2, 3]\nname");
+    let seeds = SMALL
+        .replace("[program]", "[program]\ncost = \"lognormal:1\"")
+        .replace("name", "seeds = [1, 2, 3]\nname");
     let text = simulate(&seeds, &["--set", "sweep.hosts.count=[2, 4]"]).unwrap();
     assert_eq!(words(&text, "4")[1..2], ["none"], "{text}");
     assert_eq!(words(&text, "4").last().map(String::as_str), Some("3"), "{text}");
 }
 
 #[test]
+fn a_simulated_array_writes_a_sound_trace() {
+    let dir = Scratch::new("simulated-trace");
+    let text = SMALL
+        .replace("count = 2", "count = 2\nvcpus = 4\nranks = 2")
+        .replace("host = 1", "host = 1\nto = \"0.2s\"");
+    simulate(&text, &["--trace", dir.text(), "--set", "balance.period=[10, \"20ms\"]"]).expect_err("a list");
+    let said =
+        simulate(&text, &["--trace", dir.text(), "--set", "sweep.balance.period=[10, \"20ms\"]"]).unwrap();
+    assert_eq!(said.lines().filter(|line| line.contains(": a trace, ")).count(), 4, "{said}");
+    for (run, moves) in [("0-none", false), ("0-refine", true), ("1-refine", true)] {
+        let trace = dir.join(run);
+        let checked = caribou(&["trace", "check", &trace]).unwrap();
+        assert!(checked.starts_with("sound: "), "{run}: {checked}");
+        let summary = caribou(&["trace", "summary", &trace]).unwrap();
+        assert!(
+            summary.contains("4 ranks, 8 workers") && summary.contains("handlers lost "),
+            "{run}: {summary}"
+        );
+        assert_eq!(summary.lines().any(|line| line.starts_with("depart")), moves, "{run}: {summary}");
+    }
+    let loads = format!("[program]\ngenerator = \"recorded\"\nloads = \"{}\"\n", dir.join("0-none"));
+    let again = simulate(&loads, &["--set", "balance.strategies=none,refine"]).unwrap();
+    assert!(again.contains("4 x 1 workers, 32 chunks, 9 iterations"), "its syncs are phases: {again}");
+}
+
+#[test]
+fn ranks_may_share_too_few_vcpus() {
+    let text =
+        SMALL.replace("count = 2", "vcpus = 2\nranks = 4").replace("host = 1", "host = 0\nduty = 1e-9");
+    let text = simulate(&text, &[]).unwrap();
+    assert_eq!(words(&text, "none")[1], "1.600", "four ranks on two vCPUs take as long as two: {text}");
+}
+
+#[test]
 fn pools_and_supersteps_are_described_too() {
     let cluster = "[[hosts]]\ncount = 2\nvcpus = 2\nspeed = [1000, 500]\n";
     let pool = simulate(
-        &format!("{cluster}[program]\ngenerator = \"pool\"\niterations = 4e5\n[balance]\nstrategies = \"static\"\n"),
+        &format!(
+            "{cluster}[program]\ngenerator = \"pool\"\niterations = 4e5\n[balance]\nstrategies = \"static\"\n"
+        ),
         &[],
     );
     assert_eq!(words(&pool.unwrap(), "static")[1], "200.0");
-    let steps = format!("{cluster}[program]\ngenerator = \"supersteps\"\nsteps = 40\n[balance]\nstrategies = [\"equal\", \"des\"]\n");
+    let steps = format!(
+        "{cluster}[program]\ngenerator = \"supersteps\"\nsteps = 40\n[balance]\nstrategies = [\"equal\", \"des\"]\n"
+    );
     let text = simulate(&steps, &[]).unwrap();
     assert!(text.starts_with("caribou-test"), "the name of the file: {text}");
     assert_eq!(words(&text, "equal")[1], "80.00");
@@ -110,7 +153,10 @@ fn tasks_have_a_length_and_a_pattern() {
         let text = text.replace("no_comm", pattern);
         words(&simulate(&text, &[]).unwrap(), "none")[7].parse::<u64>().unwrap()
     };
-    assert_eq!([messages("stencil_1d"), messages("stencil_1d_periodic"), messages("all_to_all")], [18, 36, 72]);
+    assert_eq!(
+        [messages("stencil_1d"), messages("stencil_1d_periodic"), messages("all_to_all")],
+        [18, 36, 72]
+    );
 }
 
 #[test]
@@ -154,8 +200,14 @@ fn mistakes_in_a_file_are_one_line() {
         assert_ne!(text, SMALL, "{from}");
         refused(simulate(&text, &["--check"]), &expected);
     }
-    refused(simulate(SMALL, &["--set", "program.chunk=5"]), "--set program.chunk=5: program.chunk: unknown field, did you mean chunks?");
-    refused(simulate(SMALL, &["--set", "hosts[3].count=5"]), "--set hosts[3].count=5: [3]: there are 1, counted from [0]");
+    refused(
+        simulate(SMALL, &["--set", "program.chunk=5"]),
+        "--set program.chunk=5: program.chunk: unknown field, did you mean chunks?",
+    );
+    refused(
+        simulate(SMALL, &["--set", "hosts[3].count=5"]),
+        "--set hosts[3].count=5: [3]: there are 1, counted from [0]",
+    );
     refused(caribou(&["simulate", "file", "/nowhere.toml"]), "/nowhere.toml: cannot be read: No such file");
 }
 
@@ -163,9 +215,15 @@ fn mistakes_in_a_file_are_one_line() {
 fn traces_of_hosts_are_beside_their_vcpus() {
     let shares = Scratch::file("file-shares.csv", "time_s,host,share\n0,a,1\n0,b,0.5\n");
     let text = SMALL.replace("host = 1", &format!("trace = \"{}\"", shares.text()));
-    assert_eq!(words(&simulate(&text, &[]).unwrap(), "none")[1], words(&simulate(SMALL, &[]).unwrap(), "none")[1]);
+    assert_eq!(
+        words(&simulate(&text, &[]).unwrap(), "none")[1],
+        words(&simulate(SMALL, &[]).unwrap(), "none")[1]
+    );
     let alone = text.replace("trace =", "host = 0\nfirst = 1\ntrace =");
-    assert_eq!(words(&simulate(&alone, &[]).unwrap(), "none")[1], words(&simulate(SMALL, &[]).unwrap(), "none")[1]);
+    assert_eq!(
+        words(&simulate(&alone, &[]).unwrap(), "none")[1],
+        words(&simulate(SMALL, &[]).unwrap(), "none")[1]
+    );
 }
 
 #[test]

@@ -19,8 +19,9 @@ use super::{Hosts, left};
 const WINDOW_US: f64 = 300e6;
 /// Latest time, us: about 30 years. All windows up to there are in memory only where there are measurements.
 const LATEST_US: f64 = 1e15;
-/// The most windows of one measurement, so that a damaged one does not fill the memory.
-const WINDOWS_MOST: f64 = 1e4;
+/// The most windows of one measurement, and of all machines together, so that a damaged file does not fill the memory.
+const LENGTH_MOST: f64 = 100.0;
+const WINDOWS_MOST: usize = 20_000_000;
 /// The columns of the table without a header: start, end, machine, rate.
 const COLUMNS_2011: [usize; 4] = [0, 1, 4, 5];
 /// The columns by name. Each may have several names.
@@ -52,6 +53,7 @@ pub(super) fn machines(records: &[Record], step_s: Option<f64>) -> Result<Hosts,
     let places = header.unwrap_or(COLUMNS_2011);
     let records = &records[usize::from(header.is_some())..];
     let (mut numbers, mut machines) = (BTreeMap::new(), Vec::<BTreeMap<u64, f64>>::new());
+    let mut windows = 0;
     for record in records {
         let fields: Vec<&str> = record.fields.iter().collect();
         let Some([start, end, machine, rate]) = at(&fields, places) else {
@@ -59,8 +61,14 @@ pub(super) fn machines(records: &[Record], step_s: Option<f64>) -> Result<Hosts,
             return record.wrong(format!("{found} fields, expected {most} at least, separated by commas"));
         };
         let (start, end) = (record.number(start, LATEST_US)?, record.number(end, LATEST_US)?);
-        if end <= start || (end - start) / WINDOW_US > WINDOWS_MOST {
-            return record.wrong(format!("a measurement from {start} to {end} us, expected ascending times of one window"));
+        if end <= start || (end - start) / WINDOW_US > LENGTH_MOST {
+            return record.wrong(format!(
+                "a measurement from {start} to {end} us, expected ascending times of one window"
+            ));
+        }
+        if windows > WINDOWS_MOST {
+            return record
+                .wrong(format!("more than {WINDOWS_MOST} windows up to here, expected so many at most"));
         }
         // A rate may be missing in the tables.
         let rate = if rate.is_empty() { 0.0 } else { record.number(rate, 1e3)? };
@@ -68,31 +76,39 @@ pub(super) fn machines(records: &[Record], step_s: Option<f64>) -> Result<Hosts,
             machines.push(BTreeMap::new());
             machines.len() - 1
         });
+        let before = machines[number].len();
         add(&mut machines[number], (start, end), rate);
+        windows += machines[number].len() - before;
     }
     let first = machines.iter().filter_map(|windows| windows.keys().next()).min().copied().unwrap_or(0);
     let step_s = step_s.unwrap_or(WINDOW_US / 1e6);
-    let parts: Result<Vec<_>, LineError> = machines
-        .iter()
-        .map(|windows| {
-            let most = windows.values().copied().fold(0.0, f64::max);
-            let size = if most > 0.5 { 1.0 } else { 0.5 };
-            let mut samples = Samples::default();
-            let record = &records[0];
-            let mut last = None;
-            for (&window, &used) in windows {
-                // No task was measured between two windows: the machine was idle.
-                if last.is_some_and(|last| window > last + 1) {
-                    samples.push(record, step_s * (last.unwrap_or(0) + 1 - first) as f64, 0.0)?;
-                }
-                samples.push(record, step_s * (window - first) as f64, 100.0 * (used / size).min(1.0))?;
-                last = Some(window);
-            }
-            Ok(samples.scaled(left))
-        })
-        .filter_map(Result::transpose)
-        .collect();
-    Ok(Hosts { parts: parts?, time_sliced: true, notes: Vec::new() })
+    let mut parts = Vec::new();
+    for windows in &machines {
+        // Times that are too late are a fault of no line in particular.
+        parts.extend(shares(&records[0], windows, first, step_s)?.scaled(left));
+    }
+    Ok(Hosts { parts, time_sliced: true, notes: Vec::new() })
+}
+
+/// The use of a machine in percent of its size, from the number of the first window on.
+fn shares(
+    record: &Record,
+    windows: &BTreeMap<u64, f64>,
+    first: u64,
+    step_s: f64,
+) -> Result<Samples, LineError> {
+    let most = windows.values().copied().fold(0.0, f64::max);
+    let size = if most > 0.5 { 1.0 } else { 0.5 };
+    let (mut samples, mut next) = (Samples::default(), first);
+    for (&window, &used) in windows {
+        // No task was measured since the last window: the machine was idle.
+        if window > next {
+            samples.push(record, step_s * (next - first) as f64, 0.0)?;
+        }
+        samples.push(record, step_s * (window - first) as f64, 100.0 * (used / size).min(1.0))?;
+        next = window + 1;
+    }
+    Ok(samples)
 }
 
 fn at<'f>(fields: &[&'f str], places: [usize; 4]) -> Option<[&'f str; 4]> {

@@ -39,6 +39,37 @@ fn each_format_is_known_by_its_first_line() {
 }
 
 #[test]
+fn machines_of_google_sum_their_tasks_in_windows() {
+    let row = |window: u64, machine: u32, rate: f64| {
+        let (start, end) = (window * 300_000_000, (window + 1) * 300_000_000);
+        format!("{start},{end},77,0,{machine},{rate},0,0,0,0,0,0,0,0,0,1,0,1,0,0\n")
+    };
+    let text = [row(2, 5, 0.1), row(2, 5, 0.15), row(2, 9, 0.75), row(4, 5, 0.05)].concat();
+    let hosts = parse(&text, None).unwrap();
+    assert!(hosts.time_sliced);
+    let shares = |host: usize| {
+        [0, 299, 300, 600, 900].map(|seconds| (at(&hosts.parts[host], seconds) * 100.0).round())
+    };
+    assert_eq!(shares(0), [50.0, 50.0, 100.0, 90.0, 90.0], "of a machine of size 0.5, idle in between");
+    assert_eq!(shares(1), [25.0; 5], "of a machine of size 1");
+    let header = "machine_id,start_time,end_time,cpu_rate\n5,0,150000000,0.5\n";
+    assert_eq!(at(&parse(header, None).unwrap().parts[0], 0), 0.5, "half of the window");
+    for (text, line, words) in [
+        ("machine_id,start_time,end_time,cpu_rate\n5,9,1,0.5\n", 2, "from 9 to 1 us, expected ascending"),
+        (
+            "machine_id,start_time,end_time,cpu_rate\n5,0,1e14,0.5\n",
+            2,
+            "expected ascending times of one window",
+        ),
+        ("machine_id,start_time,end_time,cpu_rate\n5,0\n", 2, "2 fields, expected 4 at least"),
+        ("machine_id,start_time,cpu_rate\n5,0,1\n", 1, "the header \"machine_id,start_time,cpu_rate\""),
+    ] {
+        let (at, what) = parse(text, None).expect_err(text);
+        assert!(at == line && what.contains(words), "{text:?}: {at}: {what}");
+    }
+}
+
+#[test]
 fn samples_can_follow_each_other_faster_than_they_did() {
     let hosts = parts("starttime,value\n2023-05-28 23:00:00,4\n2023-05-29 23:00:00,2\n", Some(10.0));
     assert_eq!(hosts, [Series::constant(1.0).then(10.0, 0.5)]);
