@@ -142,9 +142,8 @@ pub(super) fn write_table<M: Metrics>(comparisons: &[Comparison<M>], out: &mut d
         comparison.outcomes.iter().for_each(|outcome| table.row(comparison, outcome));
     }
     write!(out, "{}", table.table)?;
-    match M::BASELINE {
-        Some(baseline) => writeln!(out, "excess: over the ideal; saved: part of the time of `{baseline}`")?,
-        None => {}
+    if let Some(baseline) = M::BASELINE {
+        writeln!(out, "excess: over the ideal; saved: part of the time of `{baseline}`")?;
     }
     write_legend::<M>(out)
 }
@@ -184,13 +183,16 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / count
 }
 
+/// The fields of a panel and their values, and its rows.
+type Panel<'r, 'c, M> = (Vec<(&'c str, &'c str)>, Vec<&'r Row<'c, M>>);
+
 /// A picture of the time by the last swept field, with a line for each policy and a panel for each combination of the
 /// other fields; none without a sweep.
 pub(super) fn sweep_picture<M: Metrics>(comparisons: &[Comparison<M>]) -> Option<String> {
     let (field, _) = fields(comparisons.first()?).last()?;
     let rows = rows(comparisons);
     let scale = Scale::of(field, &rows);
-    let mut panels: Vec<(Vec<(&str, &str)>, Vec<&Row<'_, M>>)> = Vec::new();
+    let mut panels: Vec<Panel<'_, '_, M>> = Vec::new();
     for row in &rows {
         let mut others: Vec<_> = fields(row.comparison).collect();
         others.pop();

@@ -16,6 +16,7 @@ pub(super) mod pool;
 pub(super) mod program;
 pub(super) mod steps;
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use lb_strategies::Period;
@@ -218,7 +219,7 @@ pub(super) trait Source {
 }
 
 /// An error about a field.
-pub(super) fn wrong(source: &dyn Source, field: &str, value: impl ToString, what: &str) -> Error {
+pub(super) fn wrong(source: &dyn Source, field: &str, value: &dyn Display, what: &str) -> Error {
     Error::Usage(source.line(field, &value.to_string(), what))
 }
 
@@ -260,7 +261,7 @@ impl Description {
             Some((field, _)) => Err(wrong(
                 source,
                 field,
-                "",
+                &"",
                 &format!("simulated {word} do not have it, expected no such field"),
             )),
         }

@@ -78,7 +78,7 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
     options.files.check()?;
     let folder = file.parent().map_or_else(PathBuf::new, PathBuf::from);
-    let variants = variants(document, &folder)?;
+    let variants = variants(&document, &folder)?;
     match (shape(&variants)?, &options.trace) {
         (Shape::Array, trace) => {
             let scenarios = build::<ArrayScenario>(&variants, array::scenario)?;
@@ -89,7 +89,7 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         }
         (_, Some(_)) => {
             let what = "only arrays write traces, expected the generator of an array with --trace";
-            Err(wrong(&variants[0].document, "program.generator", "", what))
+            Err(wrong(&variants[0].document, "program.generator", &"", what))
         }
         (Shape::Pool, None) => {
             options.simulate(&variants, &build::<Scenario>(&variants, pool::scenario)?, out)
@@ -185,8 +185,8 @@ impl Source for Document {
 }
 
 /// All combinations of swept fields.
-fn variants(document: Document, folder: &Path) -> Result<Vec<Variant>, Error> {
-    let sweep = Sweep::of(&document)?;
+fn variants(document: &Document, folder: &Path) -> Result<Vec<Variant>, Error> {
+    let sweep = Sweep::of(document)?;
     let mut variants = Vec::new();
     for combination in sweep.combinations() {
         let mut document = document.clone();
@@ -220,7 +220,7 @@ fn shape(variants: &[Variant]) -> Result<Shape, Error> {
         Some(place) => {
             let what =
                 "other policies than in the first combination balance it, expected one shape of program";
-            Err(wrong(&variants[place].document, "program.generator", "", what))
+            Err(wrong(&variants[place].document, "program.generator", &"", what))
         }
     }
 }
@@ -272,7 +272,7 @@ fn policies<S: Comparable>(
             Error::Policy { spec, source } => write!(what, "{spec:?}: {source}"),
             error => write!(what, "{}", error.to_string().trim_start_matches("--compare ")),
         };
-        wrong(document, "balance.strategies", "", &what)
+        wrong(document, "balance.strategies", &"", &what)
     })
 }
 

@@ -190,7 +190,7 @@ fn mistakes_in_a_file_are_one_line() {
         ("[program]", "[sweep]\n\"program.chunks\" = []\n[program]", "cloud.toml:9: program.chunks: an empty list, expected the values to try".into()),
         ("[program]", "[sweep]\nprogram.chunk = [1]\n[program]", "cloud.toml:9: program.chunk: unknown field, did you mean chunks?".into()),
         ("[program]", "[sweep]\nprogram.chunks = 5\n[program]", "cloud.toml:9: program.chunks: a number, expected a list".into()),
-        ("[program]", &trace("format = \"cloudwatch\"", &planetlab), format!("planetlab.csv:1: begins with \"a,0,50\", which is planetlab, expected cloudwatch: `timestamp,value`")),
+        ("[program]", &trace("format = \"cloudwatch\"", &planetlab), "planetlab.csv:1: begins with \"a,0,50\", which is planetlab, expected cloudwatch: `timestamp,value`".into()),
         ("[program]", &trace("format = \"planetlb\"", &planetlab), "neighbours[1].format: unknown value \"planetlb\", did you mean \"planetlab\"?".into()),
         ("[program]", &trace("from = \"1s\"", &shares), "neighbours[1].from: a trace has its own times".into()),
         ("iterations = 100", "iterations = 1e9", "cloud.toml:11: program.iterations: 3e10 iterations of chunks to simulate".into()),
