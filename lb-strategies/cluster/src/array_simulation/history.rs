@@ -479,7 +479,12 @@ impl EventLoop<'_> {
     pub(super) fn decide(&mut self, gathered: Reports) {
         let mut report = self.phase_report(gathered);
         if let Some(windows) = &mut self.windows {
-            let Some(step) = windows.undecided.decide_step(report) else { return };
+            let step = if self.balancer.strategy().terms().must_pay {
+                windows.undecided.decide_step(report)
+            } else {
+                Some(windows.undecided.decide(report))
+            };
+            let Some(step) = step else { return };
             windows.migrates = true;
             report = step;
         }
