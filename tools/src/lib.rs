@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod balance;
+mod calibrate;
 mod checkpoint;
 mod input;
 mod output;
