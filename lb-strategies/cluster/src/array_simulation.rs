@@ -2,8 +2,8 @@
 //!
 //! # What is modelled
 //! - A chunk executes its iterations in order. It begins the first at once, and a later one when it has a message from
-//!   each chunk that sends to it ([`RunArray::exchange`]; by default none). There is no barrier: chunks run ahead as
-//!   far as their neighbours allow. The workers of a rank take ready chunks in the order in which these became ready.
+//!   each chunk that sends to it ([`RunArray::exchange`]; by default none). Without an [`Overheads::barrier`] chunks run
+//!   ahead as far as their neighbours allow. The workers of a rank take ready chunks in the order in which these became ready.
 //! - With a [period](Array::period) of iterations there are syncs, as in the runtime. Chunks wait, unless the strategy
 //!   never moves anything. A rank reports when all its chunks and those of the ranks below it have come. The
 //!   [balancer](lb_strategies::balancer::Balancer) decides on rank 0. Chunks that stay continue as soon as their rank

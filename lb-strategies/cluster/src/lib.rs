@@ -38,6 +38,7 @@ pub mod array_scenario;
 pub mod array_scenarios;
 pub mod array_simulation;
 pub mod chunk_costs;
+pub mod cloud_cluster;
 pub mod cost_table;
 pub mod costs;
 pub mod crossbar_cluster;

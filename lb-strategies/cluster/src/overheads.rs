@@ -20,6 +20,9 @@ pub struct Overheads {
     /// CPU time of a worker to send, and again to receive, a message of a chunk to a chunk of another rank, ns. It is
     /// part of the measured load of both chunks.
     pub message_cpu: Nanos,
+    /// The time from the end of an iteration on all chunks to the begin of the next, if there is a barrier between them:
+    /// what a reduction and a broadcast take. By default chunks run ahead as far as their neighbours allow.
+    pub barrier: Option<Nanos>,
     /// The time from the last report to the decision.
     pub decision: DecisionCost,
     /// The errors of measurements.

@@ -30,6 +30,10 @@ pub(super) enum Event {
     Decided {
         moves: u32,
     },
+    /// All chunks have passed the barrier, and may begin iterations up to this one.
+    Released {
+        through: u64,
+    },
     /// A chunk is packed and leaves.
     Departs {
         chunk: u32,
@@ -86,6 +90,7 @@ pub(super) fn digest(before: u64, now: Nanos, event: &Event) -> u64 {
         Event::WorkerEvent(WorkerEvent { worker, version }) => 1 + 8 * (*worker as u64) + (version << 32),
         Event::JobDone { worker } => 5 + 8 * (*worker as u64),
         Event::Look => 6,
+        Event::Released { through } => 8 + 8 * through,
         Event::Decided { moves } => 7 + 8 * u64::from(*moves),
         Event::Delivered { from, to, .. } => 2 + 8 * u64::from(*from) + (u64::from(*to) << 32),
         Event::Served { from, to, .. } => 3 + 8 * u64::from(*from) + (u64::from(*to) << 32),

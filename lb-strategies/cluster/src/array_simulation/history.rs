@@ -113,6 +113,8 @@ pub(super) struct EventLoop<'r> {
     staying: Groups,
     /// By iteration, the number of chunks that have executed it.
     through: Vec<u32>,
+    /// Chunks may begin the iterations before this one: all, or where there is a barrier those that it has released.
+    released: u64,
     pub(super) run: ArrayRun,
 }
 
@@ -169,7 +171,6 @@ impl<'r> EventLoop<'r> {
             errors: Errors::of(overheads.noise),
             wires: Wires::new(ranks, links, overheads.bandwidths),
             pays: overheads.pays_per_iteration(),
-            overheads,
             progress,
             watch,
             now: 0,
@@ -183,6 +184,8 @@ impl<'r> EventLoop<'r> {
             gathered: BTreeMap::new(),
             staying: Groups::of(std::iter::empty()),
             through: Vec::new(),
+            released: if overheads.barrier.is_some() { 1 } else { array.iterations },
+            overheads,
             run: ArrayRun {
                 iteration_ends: Vec::new(),
                 syncs: Vec::new(),
@@ -241,6 +244,7 @@ impl<'r> EventLoop<'r> {
                 self.occupy(to);
             }
             Event::Departs { chunk, from } => self.leave(chunk, from),
+            Event::Released { through } => self.release(through),
             Event::Look => self.look(),
             Event::Decided { moves } => self.decided(moves),
         }
@@ -281,7 +285,7 @@ impl<'r> EventLoop<'r> {
 impl EventLoop<'_> {
     fn enqueue_if_ready(&mut self, chunk: u32) {
         let it = &mut self.chunks[chunk as usize];
-        if it.is_ready(self.array.iterations) {
+        if it.is_ready(self.array.iterations.min(self.released)) {
             it.taken = true;
             self.places[it.rank as usize].ready.push_back(chunk);
         }
@@ -393,6 +397,20 @@ impl EventLoop<'_> {
         self.through[place] += 1;
         if self.through[place] == self.array.chunks {
             self.run.iteration_ends.push(self.now);
+            if let Some(barrier) = self.overheads.barrier {
+                self.events.at(self.now + barrier, Event::Released { through: iteration + 1 });
+            }
+        }
+    }
+
+    /// Lets all chunks begin the iterations up to this one.
+    fn release(&mut self, through: u64) {
+        self.released = through + 1;
+        for chunk in 0..self.array.chunks {
+            self.enqueue_if_ready(chunk);
+        }
+        for rank in 0..self.places.len() as u32 {
+            self.occupy(rank);
         }
     }
 
@@ -458,7 +476,9 @@ impl EventLoop<'_> {
     pub(super) fn decide(&mut self, gathered: Reports) {
         let mut report = self.phase_report(gathered);
         if let Some(windows) = &mut self.windows {
-            report = windows.undecided.decide(report);
+            let Some(step) = windows.undecided.decide_step(report) else { return };
+            windows.migrates = true;
+            report = step;
         }
         let (chunks, ranks) = (self.array.chunks, self.places.len());
         let decision = match &self.overheads.decision {

@@ -17,7 +17,7 @@ pub(super) struct Windows {
     open: Look,
     opened: Nanos,
     /// True from a decision with moves until all chunks have arrived.
-    migrates: bool,
+    pub(super) migrates: bool,
     /// By worker, the time spent when the window was opened.
     spent: Vec<WorkerTime>,
     /// By rank, the chunks that it reports on.
@@ -119,7 +119,6 @@ impl EventLoop<'_> {
             }
             return;
         }
-        self.windows.iter_mut().for_each(|windows| windows.migrates = true);
         self.decide(reports);
     }
 
