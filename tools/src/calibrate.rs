@@ -1,54 +1,106 @@
-//! Implements `caribou calibrate`.
+//! Implements `caribou calibrate`: measures on this machine what the runtime costs, for simulations.
+//!
+//! | module | purpose |
+//! |---|---|
+//! | `machine_costs` | the file of costs, and how a simulation takes them |
+//! | `ring`, `nomads`, `sleeper` | small programs that load one part of the runtime each |
+//! | `spent`, `clock` | the CPU time of these programs |
+//! | `round` | measures each cost once |
+//! | `summary` | medians and spreads of all rounds, the table, and warnings |
 
 mod clock;
+mod machine_costs;
 mod nomads;
 mod ring;
+mod round;
+mod sleeper;
+mod spent;
+mod summary;
 
-#[cfg(test)]
-mod explore {
-    use super::nomads::*;
-    use super::ring::*;
-    use caribou::{Config, Placement, config::Period};
-    use std::time::Duration;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-    fn config(ranks: u32, lb: &str) -> Config {
-        Config::default().ranks(ranks).lb(lb).unwrap().period(0)
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use presentation::count_parser;
+
+use self::machine_costs::Machine;
+pub(crate) use self::machine_costs::MachineCosts;
+use self::round::Round;
+use self::summary::Summary;
+use crate::{Error, output};
+
+/// The options of the command.
+#[derive(clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Options {
+    /// File for the costs.
+    #[arg(long, value_name = "FILE.toml", default_value = "calibration.toml")]
+    out: PathBuf,
+    /// Time to measure; the round in progress is completed.
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = count_parser(1..=3600u64))]
+    seconds: u64,
+    /// Ranks: 2 measure messages, moves and syncs between two ranks; 1 leaves these costs 0. If not given 2, or 1 where
+    /// the process has one vCPU.
+    #[arg(long, value_name = "COUNT", value_parser = count_parser(1..=2u32))]
+    ranks: Option<u32>,
+}
+
+const AFTER_HELP: &str = "\
+Runs small programs in turn, again and again, and prints the median of each cost, with its middle half as spread. Stop
+other programs first: a line tells if the machine was busy.
+
+Measure for 30 seconds
+  caribou calibrate --out calibration.toml
+Then simulate with these costs: ranks of one host, so threads of a process
+  caribou simulate array --ranks 2 --workers 1 --ranks-per-host 2 --period 1,5,20,100 --costs calibration.toml";
+
+/// Measures, prints a table, and writes the file.
+pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    output::check(&options.out)?;
+    let vcpus = caribou::machine::vcpus().len() as u32;
+    let ranks = options.ranks.unwrap_or(vcpus.min(2));
+    let rounds = rounds(ranks, Duration::from_secs(options.seconds))?;
+    let summary = Summary::of(&rounds, vcpus, ranks);
+    summary.write(out)?;
+    let machine = Machine {
+        name: summary::machine_name(),
+        vcpus,
+        ranks,
+        date: summary::today(),
+        caribou: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let costs = MachineCosts { machine, costs: summary.costs() };
+    output::write(&options.out, costs.to_toml())?;
+    Ok(writeln!(out, "written to {}", options.out.display())?)
+}
+
+/// Measures until the time is over, at least one round.
+#[expect(clippy::disallowed_methods, reason = "the command measures for a given time")]
+fn rounds(ranks: u32, time: Duration) -> Result<Vec<Round>, Error> {
+    let begin = Instant::now();
+    let bar = bar(time);
+    let mut rounds = Vec::new();
+    while rounds.is_empty() || begin.elapsed() < time {
+        let step = || bar.set_position(begin.elapsed().as_secs());
+        let round =
+            round::run(ranks, &step).map_err(|error| Error::Failed(format!("a run failed: {error}")))?;
+        rounds.push(round);
     }
+    bar.finish_and_clear();
+    Ok(rounds)
+}
 
-    #[test]
-    fn explore() {
-        let show = |r: &caribou::Report, per: f64| {
-            for p in &r.run.profiles {
-                let rows: Vec<String> = p.workers[0].rows.iter().map(|row| format!("{:?} {:.0}/{}", row.activity, row.ns.iter().sum::<u64>() as f64 / per, row.calls.iter().sum::<u64>())).collect();
-                println!("      rank {}: {}", p.rank, rows.join(", "));
-            }
-        };
-        for round in 0..2 {
-            println!("--- {round}");
-            let ring = Ring { chunks: 64, reach: 1, numbers: 0, warm: 200, timed: 5000 };
-            let (n, r) = ring.run(config(2, "none"), Placement::RoundRobin).unwrap();
-            println!("remote {} {}", n.wall_ns, n.cpu_ns);
-            show(&r, 5000.0 * 32.0);
-            for ranks in [1, 2] {
-            for chunks in [32, 1024] {
-                let ring = Ring { chunks, reach: 1, numbers: 0, warm: 20, timed: 100_000 / chunks as u64 };
-                let (n, r) = ring.run(config(ranks, "none"), Placement::Block).unwrap();
-                println!("{ranks} {chunks} none {:.1} ms", n.wall_ns / 1e6);
-                show(&r, ring.timed as f64);
-                let (s, r) = ring.run(config(ranks, "refine").period(1), Placement::Block).unwrap();
-                println!("{ranks} {chunks} sync {:.1} ms {}", s.wall_ns / 1e6, r.sync_totals.syncs);
-                show(&r, ring.timed as f64);
-                let (s, r) = Ring { timed: ring.timed * 10, ..ring }.run(config(ranks, "refine").balance(Period::Every(Duration::from_micros(1000))), Placement::Block).unwrap();
-                println!("{ranks} {chunks} window {:.1} ms {}", s.wall_ns / 1e6, r.sync_totals.syncs);
-                show(&r, ring.timed as f64 * 10.0);
-            } }
-            for (chunks, bytes) in [(512, 64), (64, 65536), (16, 1<<20)] {
-                for wire in [false, true] {
-                    let (_, r) = Nomads { chunks, bytes, syncs: 20, computes: false }.run(config(2, "rotate").wire_always(wire)).unwrap();
-                    println!("move {chunks} of {bytes} wire {wire}");
-                    show(&r, 20.0 * chunks as f64 / 2.0);
-                }
-            }
-        }
+/// A progress bar of seconds, on a terminal.
+fn bar(time: Duration) -> ProgressBar {
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(Some(time.as_secs()), target);
+    if let Ok(style) = ProgressStyle::with_template("measuring {wide_bar} {pos} of {len} s") {
+        bar.set_style(style);
     }
+    bar
 }

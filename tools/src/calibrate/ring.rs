@@ -70,7 +70,8 @@ impl Chunk for Link {
         let Ring { chunks, reach, numbers, .. } = self.ring;
         let me = ctx.index();
         for distance in 1..=reach {
-            for (slot, to) in [(2 * distance - 2, me + distance), (2 * distance - 1, me + chunks - distance)] {
+            for (slot, to) in [(2 * distance - 2, me + distance), (2 * distance - 1, me + chunks - distance)]
+            {
                 let numbers = Numbers { numbers: vec![self.sum; numbers] };
                 ctx.send(to % chunks, self.halos.halo(slot, numbers));
             }
@@ -90,7 +91,8 @@ impl Chunk for Link {
             self.began = Some([ctx.elapsed_ns(), thread_cpu_ns()]);
         }
         if step == self.ring.warm + self.ring.timed {
-            let took = self.began.map_or([0, 0], |[wall, cpu]| [ctx.elapsed_ns() - wall, thread_cpu_ns() - cpu]);
+            let took =
+                self.began.map_or([0, 0], |[wall, cpu]| [ctx.elapsed_ns() - wall, thread_cpu_ns() - cpu]);
             ctx.contribute(0, Reducer::Max, took.to_vec(), Target::Exit);
         } else if ctx.sync_due(step) {
             ctx.at_sync();

@@ -154,9 +154,13 @@ impl Options {
             names => names.iter().map(|name| named(name)).collect::<Result<_, _>>()?,
         };
         let available = caribou::machine::available_memory();
+        let machine = self.overheads.machine_costs()?;
         for scenario in &mut scenarios {
             self.wires.apply(&mut scenario.network);
             self.overheads.apply(scenario, self.wires.seed);
+            if let Some(costs) = &machine {
+                costs.apply(scenario);
+            }
             let taken_s = self.overheads.messages_s(scenario) * scenario.array.iterations as f64;
             if taken_s > MESSAGES_MOST_S {
                 return Err(Error::Usage(format!(
