@@ -7,6 +7,7 @@
 //! caribou balance --snapshot phase-7.json --lb refine,greedy         two strategies on a recorded snapshot
 //! caribou balance --lbdata lbaf/data --phase all --svg front.svg     all strategies on the loads that vt recorded
 //! caribou balance --trace traces --lb refine,greedy                  decide the syncs of a recorded run again
+//! caribou advise traces/run-1                                        what would make a recorded run faster
 //! caribou simulate pool --scenario F7 --compare static,leases        pools on a cluster in virtual time
 //! caribou checkpoint list checkpoints                                the checkpoints from which a run can restart
 //! caribou top localhost:9977                                         watch a running program
@@ -21,6 +22,7 @@
 //! | 2 | bad options, or a file or address that cannot be used |
 #![forbid(unsafe_code)]
 
+mod advise;
 mod balance;
 mod checkpoint;
 mod input;
@@ -56,6 +58,8 @@ struct Options {
 enum Command {
     /// List the strategies and their parameters.
     Strategies,
+    /// Say what would make a recorded run faster, by replays with other settings.
+    Advise(advise::Options),
     /// Run strategies on snapshots of loads and compare their placements.
     Balance(balance::Options),
     /// Simulate programs on a cluster in virtual time, and compare policies.
@@ -221,6 +225,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Re
         Command::Strategies => {
             Ok(out.write_all(lb_strategies::help(&[&ARRAYS, &POOLS, &SUPERSTEPS]).as_bytes())?)
         }
+        Command::Advise(options) => advise::run(&options, out),
         Command::Balance(options) => balance::run(&options, out),
         Command::Simulate(options) => simulate::run(&options, out),
         Command::Trace(command) => trace::run(&command, out),

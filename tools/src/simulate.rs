@@ -20,7 +20,7 @@ mod array_metrics;
 mod caa_figures;
 mod chunk_cost;
 mod cluster;
-mod compare;
+pub(crate) mod compare;
 mod files;
 mod grid_figures;
 mod host_trace;

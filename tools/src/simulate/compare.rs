@@ -249,7 +249,7 @@ pub(super) fn all_complete<M: Metrics>(comparisons: &[Comparison<M>]) -> Result<
 }
 
 /// Calls `run` for `0..runs` in parallel and returns the results in order. Shows a progress bar on a terminal.
-pub(super) fn in_parallel<R: Send>(runs: usize, run: impl Fn(usize) -> R + Sync) -> Vec<R> {
+pub(crate) fn in_parallel<R: Send>(runs: usize, run: impl Fn(usize) -> R + Sync) -> Vec<R> {
     in_parallel_telling(runs, |index, _| run(index))
 }
 

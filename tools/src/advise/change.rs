@@ -1,0 +1,144 @@
+//! Lists the changes that the command tries, and the settings with which a user makes each of them.
+
+use std::sync::Arc;
+
+use lb_strategies::{ARRAYS, Period, Strategy};
+
+use super::program::Size;
+use super::recording::Recording;
+use crate::Error;
+
+/// Strategies that are tried, beside that of the run.
+const STRATEGIES: [&str; 3] = ["none", "refine", "greedy"];
+/// Number of ranks from which `hierarchical` is tried.
+const MANY_RANKS: usize = 64;
+/// Steps between two syncs that are tried.
+const PERIODS: [u64; 3] = [5, 20, 100];
+
+/// A way to run the program.
+#[derive(Clone)]
+pub(super) struct Change {
+    pub(super) lb: String,
+    pub(super) strategy: Arc<dyn Strategy>,
+    pub(super) period: Period,
+    pub(super) size: Size,
+    /// Workers of each rank.
+    pub(super) workers: Vec<u32>,
+}
+
+impl Change {
+    /// The run as it was recorded.
+    pub(super) fn recorded(recording: &Recording) -> Result<Change, Error> {
+        let lb = recording.lb.clone();
+        Ok(Change {
+            strategy: parse(&lb)?,
+            lb,
+            period: recording.period,
+            size: Size::Same,
+            workers: recording.workers.clone(),
+        })
+    }
+
+    /// The same under another strategy of the table.
+    fn under(&self, lb: &str) -> Result<Change, Error> {
+        Ok(Change { lb: lb.to_owned(), strategy: parse(lb)?, ..self.clone() })
+    }
+
+    /// Whether it needs other vCPUs than the recorded run.
+    pub(super) fn needs_vcpus(&self, recording: &Recording) -> bool {
+        self.workers.iter().sum::<u32>() > recording.workers.iter().sum()
+    }
+
+    /// Number of settings that differ from those of `other`.
+    pub(super) fn distance(&self, other: &Change) -> usize {
+        let differ = [
+            self.lb != other.lb,
+            self.moves() && self.period != other.period,
+            self.size != other.size,
+            self.workers != other.workers,
+        ];
+        differ.into_iter().filter(|differs| *differs).count()
+    }
+
+    /// Whether chunks ever move.
+    pub(super) fn moves(&self) -> bool {
+        self.strategy.terms().moves
+    }
+
+    /// Whether both give the same run.
+    pub(super) fn is_same(&self, other: &Change) -> bool {
+        self.distance(other) == 0
+    }
+}
+
+fn parse(lb: &str) -> Result<Arc<dyn Strategy>, Error> {
+    let parsed = ARRAYS.parse(lb).map_err(|source| Error::Strategy { spec: lb.to_owned(), source })?;
+    Ok(parsed.into())
+}
+
+/// Each single change of the run, the run itself first.
+pub(super) fn singles(recording: &Recording) -> Result<Vec<Change>, Error> {
+    let run = Change::recorded(recording)?;
+    let mut changes = vec![run.clone()];
+    let many = (recording.workers.len() >= MANY_RANKS).then_some("hierarchical");
+    for lb in STRATEGIES.into_iter().chain(many) {
+        let name = run.lb.split(',').next().unwrap_or_default();
+        if lb != name {
+            changes.push(run.under(lb)?);
+        }
+    }
+    let balanced = if run.moves() { run.clone() } else { run.under("refine")? };
+    for period in periods(recording) {
+        changes.push(Change { period, ..balanced.clone() });
+    }
+    for size in [Size::Joined(4), Size::Joined(2), Size::Divided(2), Size::Divided(4)] {
+        changes.push(Change { size, ..run.clone() });
+    }
+    changes.extend(other_workers(recording).into_iter().map(|workers| Change { workers, ..run.clone() }));
+    Ok(distinct(changes))
+}
+
+/// Combinations of the best strategy and period with the sizes of chunks.
+pub(super) fn combined(recording: &Recording, best: &Change) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for size in [Size::Joined(2), Size::Divided(2), Size::Divided(4), Size::Divided(16)] {
+        changes.push(Change { size, ..best.clone() });
+    }
+    changes.extend(other_workers(recording).into_iter().map(|workers| Change { workers, ..best.clone() }));
+    changes
+}
+
+/// The periods that a run of these steps has room for.
+fn periods(recording: &Recording) -> Vec<Period> {
+    let steps = recording.steps() as u64;
+    let syncs = PERIODS.into_iter().filter(|period| 3 * period <= steps).map(Period::Steps);
+    [Period::Auto].into_iter().chain(syncs).collect()
+}
+
+/// Other numbers of ranks with the same workers each, and the same workers on half of the ranks.
+fn other_workers(recording: &Recording) -> Vec<Vec<u32>> {
+    let workers = &recording.workers;
+    let mut all = Vec::new();
+    if workers.len() >= 2 {
+        all.push(workers[..workers.len().div_ceil(2)].to_vec());
+    }
+    let on_one_host = |pair: &[u32]| pair.iter().all(|host| *host == pair[0]);
+    if workers.len().is_multiple_of(2) && recording.hosts.chunks(2).all(on_one_host) {
+        all.push(workers.chunks(2).map(|pair| pair.iter().sum()).collect());
+    }
+    if recording.chunks() >= 2 * workers.len() {
+        all.push([&workers[..], &workers[..]].concat());
+    }
+    all
+}
+
+/// Each change once, the first of equal ones.
+pub(super) fn distinct(changes: Vec<Change>) -> Vec<Change> {
+    let mut kept: Vec<Change> = Vec::new();
+    for change in changes {
+        if !kept.iter().any(|other| other.is_same(&change)) {
+            kept.push(change);
+        }
+    }
+    kept
+}
