@@ -1,8 +1,13 @@
 //! Compares changes with the recorded run by several replays of each, and says how certain their gains are.
 //!
 //! Each replay of a change is compared with the replay of the run under the same conditions, so what a model gets wrong
-//! in both cancels. The uncertainty of a gain has two parts: half of the range over the replays, and the error with which
-//! the recorded time is reproduced, as far as it applies to the time that remains.
+//! in both cancels.
+//!
+//! Others on a vCPU are modelled in two ways: they run at any time, or in turns as long as those in the trace. The replay of
+//! the run as it was is compared with the recorded time, and the two models are mixed so that it comes out right, if the
+//! recorded time lies between them. The uncertainty of a gain has three parts: half of the range over replays that begin at
+//! other parts of the run, a quarter of the difference between the two models, and the error with which the recorded time is
+//! reproduced, as a part of the gain.
 
 use super::change::{Change, combined, distinct, singles};
 use super::recording::Recording;
@@ -16,6 +21,8 @@ const SHIFTS: [f64; 4] = [0.0, 0.25, 0.5, 0.75];
 const GAIN_MIN: f64 = 0.02;
 /// Gains that differ by less are equally good.
 const EQUAL: f64 = 0.01;
+/// The part of the difference between the two models that is uncertain.
+const MODEL: f64 = 0.25;
 /// A share below this means that others took part of the vCPU.
 const SHARED: f64 = 0.97;
 
@@ -44,15 +51,20 @@ pub(super) struct Judgement {
     pub(super) best: Option<usize>,
     /// Replayed over recorded time of the run, minus 1.
     pub(super) error: f64,
-    pub(super) sharing: Sharing,
     pub(super) bound_s: f64,
+}
+
+/// Models of others on the vCPUs, with the weight of each, and the error of the mixture for the recorded run.
+struct Mixture {
+    models: Vec<(Sharing, f64)>,
+    error: f64,
 }
 
 /// Compares all changes with the run.
 pub(super) fn judge(recording: &Recording) -> Result<Judgement, Error> {
     let run = Change::recorded(recording)?;
-    let (sharing, error) = check(recording, &run);
-    let mut rows = compare(recording, &singles(recording)?, sharing, error);
+    let mixture = check(recording, &run);
+    let mut rows = compare(recording, &singles(recording)?, &mixture);
     let best = rows[1..]
         .iter()
         .filter(|row| is_free(recording, row))
@@ -62,9 +74,9 @@ pub(super) fn judge(recording: &Recording) -> Result<Judgement, Error> {
     let more: Vec<Change> =
         distinct(combined(recording, best)).into_iter().filter(|change| !known(change)).collect();
     let more = [vec![run], more].concat();
-    rows.extend(compare(recording, &more, sharing, error).into_iter().skip(1));
+    rows.extend(compare(recording, &more, &mixture).into_iter().skip(1));
     rows[1..].sort_by(|one, other| other.gain.total_cmp(&one.gain));
-    Ok(Judgement { best: best_of(recording, &rows), rows, error, sharing, bound_s: bound_s(recording) })
+    Ok(Judgement { best: best_of(recording, &rows), rows, error: mixture.error, bound_s: bound_s(recording) })
 }
 
 /// Whether the change keeps to the vCPUs of the run.
@@ -72,8 +84,8 @@ fn is_free(recording: &Recording, row: &Judged) -> bool {
     row.change.workers.iter().sum::<u32>() == recording.workers.iter().sum::<u32>()
 }
 
-/// The model of others on the vCPUs that reproduces the recorded time best, and its error.
-fn check(recording: &Recording, run: &Change) -> (Sharing, f64) {
+/// Mixes the models so that they reproduce the recorded time.
+fn check(recording: &Recording, run: &Change) -> Mixture {
     let is_shared = recording.vcpus.iter().any(|vcpu| vcpu.mean_share(recording.took_s) < SHARED);
     let turns = recording.turn_ns.filter(|_| is_shared).map(Sharing::Turns);
     let models: Vec<Sharing> = [Sharing::Smooth].into_iter().chain(turns).collect();
@@ -82,46 +94,81 @@ fn check(recording: &Recording, run: &Change) -> (Sharing, f64) {
         replay(recording, run, conditions)
             .map_or(f64::INFINITY, |outcome| outcome.time_s / recording.took_s - 1.0)
     });
-    let all = models.into_iter().zip(errors);
-    all.min_by(|one, other| one.1.abs().total_cmp(&other.1.abs())).unwrap_or((Sharing::Smooth, f64::INFINITY))
+    match (&models[..], &errors[..]) {
+        (&[smooth, turns], &[below, above]) => {
+            let weight = if above > below { (-below / (above - below)).clamp(0.0, 1.0) } else { 0.0 };
+            let error = below + weight * (above - below);
+            Mixture { models: vec![(smooth, 1.0 - weight), (turns, weight)], error }
+        }
+        _ => Mixture { models: vec![(Sharing::Smooth, 1.0)], error: errors[0] },
+    }
 }
 
 /// Replays all changes, of which the first is the run. Leaves out those that cannot be replayed.
-fn compare(recording: &Recording, changes: &[Change], sharing: Sharing, error: f64) -> Vec<Judged> {
-    let outcomes = in_parallel(changes.len() * SHIFTS.len(), |place| {
-        let which = place % SHIFTS.len();
+fn compare(recording: &Recording, changes: &[Change], mixture: &Mixture) -> Vec<Judged> {
+    let each = mixture.models.len() * SHIFTS.len();
+    let outcomes = in_parallel(changes.len() * each, |place| {
+        let (model, which) = (place % each / SHIFTS.len(), place % SHIFTS.len());
+        let sharing = mixture.models[model].0;
         let conditions = Conditions { sharing, shift: SHIFTS[which], seed: which as u64, records: false };
-        replay(recording, &changes[place / SHIFTS.len()], conditions)
+        replay(recording, &changes[place / each], conditions)
     });
-    let all: Vec<Vec<Outcome>> = outcomes
-        .chunks(SHIFTS.len())
-        .map(|of_change| of_change.iter().flatten().cloned().collect())
-        .collect();
-    let Some(base) = all.first().filter(|base| base.len() == SHIFTS.len()) else { return Vec::new() };
-    let judged = |(change, outcomes): (&Change, &Vec<Outcome>)| {
-        (outcomes.len() == SHIFTS.len()).then(|| one(recording, change, base, outcomes, error))
+    let all: Vec<Option<Vec<Outcome>>> =
+        outcomes.chunks(each).map(|of_change| of_change.iter().cloned().collect()).collect();
+    let Some(Some(base)) = all.first() else { return Vec::new() };
+    let judged = |(change, outcomes): (&Change, &Option<Vec<Outcome>>)| {
+        Some(one(recording, change, mixture, base, outcomes.as_ref()?))
     };
     changes.iter().zip(&all).filter_map(judged).collect()
 }
 
-fn one(recording: &Recording, change: &Change, base: &[Outcome], outcomes: &[Outcome], error: f64) -> Judged {
-    let mut gains: Vec<f64> =
-        base.iter().zip(outcomes).map(|(base, outcome)| 1.0 - outcome.time_s / base.time_s).collect();
-    gains.sort_by(f64::total_cmp);
+/// Judges a change by its outcomes: those of the first model, and then those of the second.
+fn one(
+    recording: &Recording,
+    change: &Change,
+    mixture: &Mixture,
+    base: &[Outcome],
+    outcomes: &[Outcome],
+) -> Judged {
+    let mixed = |of: &[Outcome], which: usize| {
+        let times = of.iter().skip(which).step_by(SHIFTS.len()).map(|outcome| outcome.time_s);
+        times.zip(&mixture.models).map(|(time_s, (_, weight))| time_s * weight).sum::<f64>()
+    };
+    let gain_of = |which: usize| 1.0 - mixed(outcomes, which) / mixed(base, which);
+    let gains = sorted((0..SHIFTS.len()).map(gain_of).collect());
+    let by_model: Vec<f64> =
+        outcomes.chunks(SHIFTS.len()).zip(base.chunks(SHIFTS.len())).map(middle_gain).collect();
+    let apart = by_model.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+        - by_model.iter().copied().fold(f64::INFINITY, f64::min);
     let mut moves: Vec<u64> = outcomes.iter().map(|outcome| outcome.moves).collect();
     moves.sort_unstable();
     let (gain, spread) = (middle(&gains), (gains[gains.len() - 1] - gains[0]) / 2.0);
-    let is_change = gains.iter().any(|gain| *gain != 0.0);
-    let of_model = if is_change { error.abs() * gain.abs() } else { 0.0 };
     Judged {
         change: change.clone(),
         gain,
         spread,
-        uncertainty: spread + of_model,
+        uncertainty: spread + MODEL * apart + mixture.error.abs() * gain.abs(),
         time_s: recording.took_s * (1.0 - gain),
         moves: moves[moves.len() / 2],
-        first: outcomes[0].clone(),
+        first: outcomes[heavier(mixture) * SHIFTS.len()].clone(),
     }
+}
+
+/// The model of most weight.
+fn heavier(mixture: &Mixture) -> usize {
+    usize::from(mixture.models.get(1).is_some_and(|(_, weight)| *weight > 0.5))
+}
+
+/// The gain under one model.
+fn middle_gain((outcomes, base): (&[Outcome], &[Outcome])) -> f64 {
+    middle(&sorted(
+        outcomes.iter().zip(base).map(|(outcome, base)| 1.0 - outcome.time_s / base.time_s).collect(),
+    ))
+}
+
+fn sorted(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_by(f64::total_cmp);
+    values
 }
 
 /// The middle of ascending values.

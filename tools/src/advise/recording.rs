@@ -133,7 +133,7 @@ impl Recording {
             ranks: steps.ranks.clone(),
             arguments: trace.run.arguments.clone(),
             noise: noise(trace),
-            work: std::mem::take(&mut steps.work),
+            work: work(&mut steps),
             doubts,
         }
     }
@@ -159,6 +159,15 @@ fn pinned(trace: &Trace) -> BTreeSet<ChunkId> {
     let reports = trace.syncs.iter().filter_map(|sync| sync.reported.as_deref());
     let loads = reports.flat_map(|report| &report.chunks).map(|chunk| &chunk.load);
     loads.filter(|load| !load.migratable).map(|load| load.id).collect()
+}
+
+/// The work of chunks, with what the runtime did for their messages: receiving, and deferring. It is spread by work.
+fn work(steps: &mut Steps) -> Vec<Vec<f32>> {
+    let sum = |of: fn(&RankTimes) -> u64| steps.ranks.iter().map(of).sum::<u64>() as f64;
+    let factor = 1.0 + sum(|times| times.keep) / sum(|times| times.chunks).max(1.0);
+    let mut work = std::mem::take(&mut steps.work);
+    work.iter_mut().flatten().for_each(|ns| *ns *= factor.min(2.0) as f32);
+    work
 }
 
 fn workers(trace: &Trace, ranks: usize) -> Vec<u32> {

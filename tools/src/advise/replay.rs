@@ -12,12 +12,16 @@ use super::change::Change;
 use super::program::Program;
 use super::recording::{Recording, Vcpu};
 
+/// Additional CPU time of a message where workers share a rank: they take locks that a single worker does not need.
+/// Measured with `stencil2d` on two vCPUs, ns.
+const SHARED_RANK_NS: f64 = 180.0;
+
 /// How others on a vCPU run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sharing {
     /// At any time, so a worker is slower by its share.
     Smooth,
-    /// In turn with the worker, each for this time, ns.
+    /// In turn with the worker, each for this time, ns, also while the worker has nothing to do.
     Turns(Nanos),
 }
 
@@ -60,13 +64,16 @@ pub(super) fn replay(recording: &Recording, change: &Change, conditions: Conditi
         state_bytes: program.state_bytes,
         workers: change.workers.clone(),
     };
+    let shares_ranks =
+        change.workers.iter().zip(&recording.workers).any(|(now, recorded)| *now > 1 && *recorded == 1);
+    let lock_ns = if shares_ranks { SHARED_RANK_NS } else { 0.0 };
     let mut vcpus = vcpus(recording, &change.workers, conditions);
     let run = RunArray::new(&array, Arc::clone(&change.strategy), &mut *vcpus)
         .links(recording.latency_ns)
         .move_cost(recording.move_cost)
         .overheads(&overheads(recording, &program, conditions.seed))
         .homes(&program.homes_on(ranks))
-        .work(|chunk, step| program.work(chunk, step as usize + first))
+        .work(|chunk, step| program.work(chunk, step as usize + first, lock_ns))
         .exchange(|chunk| program.sends_to[chunk as usize].clone())
         .run();
     let time = run.makespan().max(1);
@@ -103,25 +110,18 @@ pub(super) fn bound_s(recording: &Recording) -> f64 {
 
 /// The vCPUs of ranks with these workers.
 fn vcpus(recording: &Recording, workers: &[u32], conditions: Conditions) -> Box<dyn Vcpus> {
-    let places = places(recording, workers);
-    let of = |worker: Worker| places[worker.rank.index()].get(worker.number as usize).copied().flatten();
-    let speed =
-        |worker: Worker| of(worker).map_or_else(|| mean_speed(recording), |rank| recording.vcpus[rank].speed);
-    let speeds: Vec<Vec<f64>> = (0..)
-        .zip(workers)
-        .map(|(rank, &count)| {
-            (0..count).map(|number| speed(Worker { rank: lb_strategies::Rank(rank), number })).collect()
-        })
-        .collect();
-    let vcpus = Traces::constant(move |worker: Worker| speeds[worker.rank.index()][worker.number as usize]);
-    let shares = PerWorker::new(workers, |worker| match of(worker) {
-        Some(rank) => series(&recording.vcpus[rank], recording.took_s, conditions),
-        None => Series::constant(mean_share(recording)),
-    });
-    let shared = Box::new(Shared::new(Box::new(vcpus), shares));
+    let of = |place: Option<usize>| match place.map(|rank| &recording.vcpus[rank]) {
+        Some(vcpu) => (vcpu.speed, series(vcpu, recording.took_s, conditions)),
+        None => (mean_speed(recording), Series::constant(mean_share(recording))),
+    };
+    let all: Vec<Vec<(f64, Series)>> =
+        places(recording, workers).into_iter().map(|rank| rank.into_iter().map(of).collect()).collect();
+    let shares = PerWorker::new(workers, |worker| all[worker.rank.index()][worker.number as usize].1.clone());
+    let clocks = Traces::constant(move |worker: Worker| all[worker.rank.index()][worker.number as usize].0);
+    let shared = Box::new(Shared::new(Box::new(clocks), shares));
     match conditions.sharing {
-        Sharing::Smooth => shared,
         Sharing::Turns(slice) => Box::new(Sliced::new(shared, slice)),
+        Sharing::Smooth => shared,
     }
 }
 

@@ -3,6 +3,10 @@
 //! A chunk is on step 0 at first. A message that was sent on step s brings its receiver to step s + 1 at least. So chunks
 //! need no common counter, and programs of several kinds of chunks that answer each other have steps too. Messages of
 //! small arrays, such as collectors of results, count nothing.
+//!
+//! The trace has the messages of a handler after the handlers of deferred messages that followed at once. Deferred
+//! messages belong to the next step, so messages count from the step of the first handler of such a row. Of two messages
+//! to the same chunk in a row, the second is of the next step.
 
 use std::collections::BTreeMap;
 
@@ -57,11 +61,17 @@ impl Observer<'_> for Totals {
 /// The state of one chunk while the events are read.
 #[derive(Clone, Debug, Default)]
 struct Progress {
+    /// The step of its last handler.
     step: usize,
     /// CPU time of the handlers of this step, of the longest of them, and their number.
     sum_ns: u64,
     longest_ns: u64,
     handlers: u64,
+    /// The step of the first handler of a row, and the end of its last handler.
+    row_step: usize,
+    row_end_ns: u64,
+    /// The receivers of the messages of the row so far.
+    sent_to: Vec<u32>,
 }
 
 /// A message that was sent and not yet handled.
@@ -185,8 +195,13 @@ impl Steps {
             if state.handlers > 1 && self.message_ns.len() < KEPT_MAX {
                 self.message_ns.push((state.sum_ns - state.longest_ns) / (state.handlers - 1));
             }
-            *state = Progress { step, ..Progress::default() };
+            (state.step, state.sum_ns, state.longest_ns, state.handlers) = (step, 0, 0, 0);
         }
+        if !state.sent_to.is_empty() || event.begin_ns != state.row_end_ns {
+            state.row_step = state.step;
+            state.sent_to.clear();
+        }
+        state.row_end_ns = event.end_ns;
         let cpu_ns = event.cpu_ns();
         state.sum_ns = state.sum_ns.saturating_add(cpu_ns);
         state.longest_ns = state.longest_ns.max(cpu_ns);
@@ -214,7 +229,9 @@ impl Steps {
     }
 
     fn send(&mut self, at_ns: u64, ends: (u32, u32), number: u32, bytes: u64, crosses: bool) {
-        let step = self.progress[ends.0 as usize].step;
+        let state = &mut self.progress[ends.0 as usize];
+        let step = state.row_step + state.sent_to.iter().filter(|&&to| to == ends.1).count();
+        state.sent_to.push(ends.1);
         self.in_flight.insert((ends.0, number), InFlight { step, sent_ns: at_ns, crosses });
         let traffic = self.traffic.entry(ends).or_default();
         traffic.messages += 1;

@@ -171,7 +171,24 @@ pub(super) fn table(recording: &Recording, judgement: &Judgement, out: &mut dyn 
         String::new(),
     ];
     table.row(bound);
-    write!(out, "{table}")
+    write!(out, "{table}")?;
+    writeln!(out, "from the trace: {}", facts(recording))
+}
+
+/// The figures that the replays rest on.
+fn facts(recording: &Recording) -> String {
+    let cells = (recording.steps() * recording.chunks()).max(1) as f64;
+    let turns = recording
+        .turn_ns
+        .map_or_else(String::new, |ns| format!(", others had a vCPU for {} at a time", duration(ns as f64)));
+    format!(
+        "{} of {}, {} of CPU time each on a step, {} for a message, {} to another rank{turns}",
+        plural(recording.steps(), "step"),
+        plural(recording.chunks(), "chunk"),
+        duration(1e9 * recording.work_s() / cells),
+        duration(recording.message_ns as f64),
+        duration(recording.latency_ns as f64),
+    )
 }
 
 fn mean(values: &[f64]) -> f64 {
