@@ -6,12 +6,13 @@
 //! | `usable` | tells which traces can be replayed |
 //! | `steps`, `recording` | read the work of chunks, their messages and the shares of vCPUs out of a trace |
 //! | `program` | divides or joins chunks |
-//! | `change` | lists what is tried |
+//! | `change`, `command_line` | list what is tried, and how to type it |
 //! | `replay` | runs the program in virtual time |
 //! | `judge` | compares the replays, and checks one of them against the recorded run |
 //! | `words`, `files` | write the advice |
 
 mod change;
+mod command_line;
 mod files;
 mod judge;
 mod program;

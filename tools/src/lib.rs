@@ -9,6 +9,7 @@
 //! caribou balance --trace traces --lb refine,greedy                  decide the syncs of a recorded run again
 //! caribou advise traces/run-1                                        what would make a recorded run faster
 //! caribou simulate pool --scenario F7 --compare static,leases        pools on a cluster in virtual time
+//! caribou paper caa                                                  the experiments of a paper again, with verdicts
 //! caribou checkpoint list checkpoints                                the checkpoints from which a run can restart
 //! caribou top localhost:9977                                         watch a running program
 //! ```
@@ -27,6 +28,7 @@ mod balance;
 mod checkpoint;
 mod input;
 mod output;
+mod paper;
 mod recorded;
 mod report;
 mod resize;
@@ -64,6 +66,8 @@ enum Command {
     Balance(balance::Options),
     /// Simulate programs on a cluster in virtual time, and compare policies.
     Simulate(simulate::Options),
+    /// Repeat the experiments of the papers in virtual time, and write a page on each.
+    Paper(paper::Options),
     /// See what happened in a run that was recorded with CARIBOU_TRACE.
     #[command(subcommand)]
     Trace(trace::Command),
@@ -228,6 +232,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Re
         Command::Advise(options) => advise::run(&options, out),
         Command::Balance(options) => balance::run(&options, out),
         Command::Simulate(options) => simulate::run(&options, out),
+        Command::Paper(options) => paper::run(&options, out),
         Command::Trace(command) => trace::run(&command, out),
         Command::Checkpoint(command) => checkpoint::run(&command, out),
         Command::Top(options) => top::run(&options, out),

@@ -12,26 +12,20 @@
 //! | `pool_metrics`, `array_metrics`, `step_metrics` | compute the figures of one run |
 //! | `table`, `files` | write comparisons as a table, JSON, CSV or SVG |
 //! | `periods`, `sweep` | one array under several balancing periods, a pool policy over many scenarios |
-//! | `ruper_figures`, `caa_figures` | repeat figures of the RUPER-LB and CAA papers on pools |
-//! | `jacobi_figures`, `grid_figures` | repeat figures of the papers on load factors, and on balancing and copies |
 
 mod array;
 mod array_metrics;
-mod caa_figures;
 mod chunk_cost;
 mod cluster;
-pub(crate) mod compare;
+mod compare;
 mod files;
-mod grid_figures;
 mod host_trace;
-mod jacobi_figures;
 mod neighbour;
 mod overheads;
 mod periods;
 mod pool;
 mod pool_described;
 mod pool_metrics;
-mod ruper_figures;
 mod step_metrics;
 mod steps;
 mod sweep;
@@ -39,10 +33,13 @@ mod table;
 mod values;
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use clap::Subcommand;
+use virtual_cluster::Series;
 
-use crate::Error;
+pub(crate) use self::compare::in_parallel;
+use crate::{Error, input};
 
 /// The program to simulate.
 #[derive(clap::Args)]
@@ -73,6 +70,14 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 /// Returns the number of hosts in a trace of hosts, and notes about the trace, one line each.
 pub(crate) fn hosts(csv: &str) -> Result<(usize, Vec<String>), (u64, String)> {
     host_trace::parse(csv, None).map(|hosts| (hosts.parts.len(), hosts.notes))
+}
+
+/// The share of its vCPU that each host in these traces has left; none without a trace. Prints notes about the traces on
+/// standard error.
+pub(crate) fn measured_hosts(traces: &[PathBuf]) -> Result<Vec<Series>, Error> {
+    let hosts = host_trace::read(traces, None).map_err(Error::File)?;
+    hosts.notes.iter().for_each(|note| input::note(note));
+    Ok(hosts.parts)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::array_simulation::{Array, ArrayRun, Home, RunArray};
 use super::chunk_costs::{ChunkCosts, Grid};
 use super::costs::Costs;
+use super::crowded::Crowded;
 use super::ideal::ideal_s;
 use super::overheads::Overheads;
 use super::pool_scenario::{MakeVcpus, Network};
@@ -47,6 +48,9 @@ pub struct ArrayScenario {
     pub network: Network,
     /// The costs of messages and decisions, and the errors of measurements.
     pub overheads: Overheads,
+    /// Number of vCPUs that the workers of each host share fairly; none if each worker has its own. A host has
+    /// [`ranks_per_host`](super::Bandwidths::ranks_per_host) ranks.
+    pub vcpus_per_host: Option<u32>,
     /// The time slice of a worker and others on its vCPU, ns; 0 if they share it at any time.
     pub slice: Nanos,
     /// Makes the vCPUs of one run, in their initial state.
@@ -69,6 +73,7 @@ impl ArrayScenario {
             move_cost: MOVE_COST,
             network: Network { rtt: SECOND / 10_000, ..Network::default() },
             overheads: Overheads::default(),
+            vcpus_per_host: None,
             slice: 0,
             make_vcpus: Arc::new(vcpus),
         }
@@ -79,6 +84,18 @@ impl ArrayScenario {
         Grid::of(self.array.chunks)
     }
 
+    /// The vCPUs of one run, shared by the workers of each host if there are not enough of them.
+    fn vcpus(&self) -> Box<dyn Vcpus> {
+        let vcpus = (self.make_vcpus)();
+        match self.vcpus_per_host {
+            Some(count) => {
+                let ranks_per_host = self.overheads.bandwidths.ranks_per_host;
+                Box::new(Crowded::new(vcpus, &self.array.workers, ranks_per_host, count))
+            }
+            None => vcpus,
+        }
+    }
+
     /// Runs the array under `strategy`.
     pub fn run(&self, strategy: Arc<dyn Strategy>) -> ArrayRun {
         self.run_telling(strategy, |_| ())
@@ -87,7 +104,7 @@ impl ArrayScenario {
     /// The same. Calls `progress` now and then, with the executed part of all iterations.
     pub fn run_telling(&self, strategy: Arc<dyn Strategy>, progress: impl Fn(f64)) -> ArrayRun {
         let (grid, all) = (self.grid(), f64::from(self.array.chunks) * self.array.iterations as f64);
-        let mut vcpus = (self.make_vcpus)();
+        let mut vcpus = self.vcpus();
         if self.slice > 0 {
             vcpus = Box::new(Sliced::new(vcpus, self.slice));
         }
@@ -107,6 +124,6 @@ impl ArrayScenario {
     /// The time that the best placement would take if chunks could be divided and no chunk waited for another, s.
     pub fn ideal_s(&self) -> f64 {
         let workers: Vec<_> = self.array.all_workers().map(|worker| (worker, 0)).collect();
-        ideal_s(&workers, &mut *(self.make_vcpus)(), self.costs.total(self.grid(), self.array.iterations))
+        ideal_s(&workers, &mut *self.vcpus(), self.costs.total(self.grid(), self.array.iterations))
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! # What is modelled
 //! - A chunk executes its iterations in order. It begins the first at once, and a later one when it has a message from
-//!   each chunk that sends to it ([`RunArray::exchange`]; by default none). There is no barrier: chunks run ahead as
-//!   far as their neighbours allow. The workers of a rank take ready chunks in the order in which these became ready.
+//!   each chunk that sends to it ([`RunArray::exchange`]; by default none). Without an [`Overheads::barrier`] chunks run
+//!   ahead as far as their neighbours allow. The workers of a rank take ready chunks in the order in which these became ready.
 //! - With a [period](Array::period) of iterations there are syncs, as in the runtime. Chunks wait, unless the strategy
 //!   never moves anything. A rank reports when all its chunks and those of the ranks below it have come. The
 //!   [balancer](lb_strategies::balancer::Balancer) decides on rank 0. Chunks that stay continue as soon as their rank
@@ -16,21 +16,25 @@
 //! - Reports have the measurements of a real rank: the CPU time of its chunks and workers, the time that they waited for
 //!   a vCPU, and the median clock of its last five bursts. They have the errors of [`Overheads::noise`].
 //! - [`Overheads`] also has the bandwidth between and within hosts, the CPU time of messages between chunks, and the time
-//!   of a decision. By default all of these cost nothing. [`Sliced`](super::Sliced) vCPUs run a worker and its
-//!   neighbours in turn.
+//!   of a decision. [`CpuCosts`](super::CpuCosts) has the CPU time that the runtime takes from workers for iterations,
+//!   reports, packets, moves, and cold caches after a move. By default all of these cost nothing, and packets are
+//!   handled while workers execute chunks. `chores.rs` defines when workers pay.
+//! - [`Sliced`](super::Sliced) vCPUs run a worker and its neighbours in turn. On [`Crowded`](super::Crowded) vCPUs
+//!   there are more workers than vCPUs.
 //!
 //! # What is not modelled
 //! - One balancer on rank 0 decides every window, also under `hierarchical`. In the runtime, `hierarchical` decides in
 //!   [groups](lb_strategies::grouped), which see fewer loads.
 //! - Rank 0 reads at once how busy ranks are. In the runtime, this too goes through the tree.
 //! - An outgoing chunk does not wait for messages under the old routes that are slower than two packets of the tree.
-//! - Packets of syncs and windows, and decisions, take no CPU time of workers. Caches are not modelled.
+//! - Caches are modelled only after a move: chunks that share a cache do not disturb each other.
 //! - The background load is the time waited. Neighbours are other guests: while a worker is idle, they are not
 //!   measured.
 //!
 //! [`RunPool`](super::RunPool) simulates pools. Both simulations share `execution`, events and messages, but not the
 //! event loop. In a pool, a machine per rank decides the next action; here the chunks do.
 
+mod chores;
 mod event;
 mod groups;
 mod history;
@@ -265,7 +269,7 @@ pub struct ArrayRun {
     pub iteration_ends: Vec<Nanos>,
     /// The syncs and the decided windows, in order.
     pub syncs: Vec<SyncRun>,
-    /// By worker: time in which it had a chunk to execute, with or without its vCPU.
+    /// By worker: time in which it had a chunk to execute or a chore to do, with or without its vCPU.
     pub busy: Vec<Nanos>,
     /// Iterations executed, added up over all chunks.
     pub executed: u64,

@@ -4,6 +4,7 @@
 //! displays nothing. The crate does no IO. It has no dependencies, so it adds little to the build of a program.
 #![forbid(unsafe_code)]
 
+pub mod bars;
 pub mod chart;
 mod count_parser;
 pub mod format;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lb_strategies::{ARRAYS, Period, Strategy};
 
+use super::command_line;
 use super::program::Size;
 use super::recording::Recording;
 use crate::Error;
@@ -42,6 +43,11 @@ impl Change {
     /// The same under another strategy of the table.
     fn under(&self, lb: &str) -> Result<Change, Error> {
         Ok(Change { lb: lb.to_owned(), strategy: parse(lb)?, ..self.clone() })
+    }
+
+    /// Whether workers share ranks otherwise than in the recorded run.
+    pub(super) fn shares_ranks(&self, recording: &Recording) -> bool {
+        self.workers.iter().zip(&recording.workers).any(|(now, recorded)| now != recorded)
     }
 
     /// Whether it needs other vCPUs than the recorded run.
@@ -91,7 +97,8 @@ pub(super) fn singles(recording: &Recording) -> Result<Vec<Change>, Error> {
     for period in periods(recording) {
         changes.push(Change { period, ..balanced.clone() });
     }
-    for size in [Size::Joined(4), Size::Joined(2), Size::Divided(2), Size::Divided(4)] {
+    let sizes = [Size::Joined(4), Size::Joined(2), Size::Divided(2), Size::Divided(4)];
+    for size in sizes.into_iter().filter(|size| command_line::has(&recording.arguments, *size)) {
         changes.push(Change { size, ..run.clone() });
     }
     changes.extend(other_workers(recording).into_iter().map(|workers| Change { workers, ..run.clone() }));
@@ -101,7 +108,8 @@ pub(super) fn singles(recording: &Recording) -> Result<Vec<Change>, Error> {
 /// Combinations of the best strategy and period with the sizes of chunks.
 pub(super) fn combined(recording: &Recording, best: &Change) -> Vec<Change> {
     let mut changes = Vec::new();
-    for size in [Size::Joined(2), Size::Divided(2), Size::Divided(4), Size::Divided(16)] {
+    let sizes = [Size::Joined(4), Size::Joined(2), Size::Divided(2), Size::Divided(4), Size::Divided(16)];
+    for size in sizes.into_iter().filter(|size| command_line::has(&recording.arguments, *size)) {
         changes.push(Change { size, ..best.clone() });
     }
     changes.extend(other_workers(recording).into_iter().map(|workers| Change { workers, ..best.clone() }));

@@ -110,17 +110,12 @@ impl Files {
 }
 
 fn of(recording: &Recording, judgement: &Judgement, place: usize, row: &Judged) -> Row {
-    use super::program::Size;
     let change = &row.change;
     Row {
         settings: words::settings(recording, change),
         lb: change.lb.clone(),
         period: change.period.to_string(),
-        chunks_factor: match change.size {
-            Size::Same => 1.0,
-            Size::Divided(parts) => f64::from(parts),
-            Size::Joined(count) => 1.0 / f64::from(count),
-        },
+        chunks_factor: change.size.factor(),
         ranks: change.workers.len(),
         workers: change.workers.iter().sum(),
         time_s: row.time_s,

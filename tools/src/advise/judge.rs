@@ -5,15 +5,15 @@
 //!
 //! Others on a vCPU are modelled in two ways: they run at any time, or in turns as long as those in the trace. The replay of
 //! the run as it was is compared with the recorded time, and the two models are mixed so that it comes out right, if the
-//! recorded time lies between them. The uncertainty of a gain has three parts: half of the range over replays that begin at
+//! recorded time lies between them. The uncertainty of a gain has these parts: half of the range over replays that begin at
 //! other parts of the run, a quarter of the difference between the two models, and the error with which the recorded time is
-//! reproduced, as a part of the gain.
+//! reproduced, as a part of the gain. Where workers share ranks in another way, there is a fourth part.
 
 use super::change::{Change, combined, distinct, singles};
 use super::recording::Recording;
 use super::replay::{Conditions, Outcome, Sharing, bound_s, replay};
 use crate::Error;
-use crate::simulate::compare::in_parallel;
+use crate::simulate::in_parallel;
 
 /// Parts of the run at which replays begin.
 const SHIFTS: [f64; 4] = [0.0, 0.25, 0.5, 0.75];
@@ -21,6 +21,8 @@ const SHIFTS: [f64; 4] = [0.0, 0.25, 0.5, 0.75];
 const GAIN_MIN: f64 = 0.02;
 /// Gains that differ by less are equally good.
 const EQUAL: f64 = 0.01;
+/// How uncertain a gain is if ranks are divided into workers otherwise: locks and stealing are hardly modelled.
+const WORKERS: f64 = 0.05;
 /// The part of the difference between the two models that is uncertain.
 const MODEL: f64 = 0.25;
 /// A share below this means that others took part of the vCPU.
@@ -69,7 +71,7 @@ pub(super) fn judge(recording: &Recording) -> Result<Judgement, Error> {
         .iter()
         .filter(|row| is_free(recording, row))
         .max_by(|one, other| one.gain.total_cmp(&other.gain));
-    let best = best.map_or(&run, |row| if row.gain > GAIN_MIN { &row.change } else { &run });
+    let best = best.filter(|row| row.gain > GAIN_MIN).map_or(&run, |row| &row.change);
     let known = |change: &Change| rows.iter().any(|row| row.change.is_same(change));
     let more: Vec<Change> =
         distinct(combined(recording, best)).into_iter().filter(|change| !known(change)).collect();
@@ -89,7 +91,7 @@ fn check(recording: &Recording, run: &Change) -> Mixture {
     let is_shared = recording.vcpus.iter().any(|vcpu| vcpu.mean_share(recording.took_s) < SHARED);
     let turns = recording.turn_ns.filter(|_| is_shared).map(Sharing::Turns);
     let models: Vec<Sharing> = [Sharing::Smooth].into_iter().chain(turns).collect();
-    let errors = in_parallel(models.len(), |place| {
+    let errors = in_parallel("the check", models.len(), |place| {
         let conditions = Conditions { sharing: models[place], shift: 0.0, seed: 0, records: true };
         replay(recording, run, conditions)
             .map_or(f64::INFINITY, |outcome| outcome.time_s / recording.took_s - 1.0)
@@ -107,7 +109,7 @@ fn check(recording: &Recording, run: &Change) -> Mixture {
 /// Replays all changes, of which the first is the run. Leaves out those that cannot be replayed.
 fn compare(recording: &Recording, changes: &[Change], mixture: &Mixture) -> Vec<Judged> {
     let each = mixture.models.len() * SHIFTS.len();
-    let outcomes = in_parallel(changes.len() * each, |place| {
+    let outcomes = in_parallel("the replays", changes.len() * each, |place| {
         let (model, which) = (place % each / SHIFTS.len(), place % SHIFTS.len());
         let sharing = mixture.models[model].0;
         let conditions = Conditions { sharing, shift: SHIFTS[which], seed: which as u64, records: false };
@@ -143,11 +145,12 @@ fn one(
     let mut moves: Vec<u64> = outcomes.iter().map(|outcome| outcome.moves).collect();
     moves.sort_unstable();
     let (gain, spread) = (middle(&gains), (gains[gains.len() - 1] - gains[0]) / 2.0);
+    let of_workers = if change.shares_ranks(recording) { WORKERS } else { 0.0 };
     Judged {
         change: change.clone(),
         gain,
         spread,
-        uncertainty: spread + MODEL * apart + mixture.error.abs() * gain.abs(),
+        uncertainty: spread + MODEL * apart + mixture.error.abs() * gain.abs() + of_workers,
         time_s: recording.took_s * (1.0 - gain),
         moves: moves[moves.len() / 2],
         first: outcomes[heavier(mixture) * SHIFTS.len()].clone(),
@@ -177,12 +180,13 @@ fn middle(values: &[f64]) -> f64 {
     if values.len() % 2 == 1 { values[half] } else { (values[half - 1] + values[half]) / 2.0 }
 }
 
-/// The best change on the same vCPUs whose gain exceeds its uncertainty. Of equally good ones the one that changes least.
+/// The change on the same vCPUs that gains most, if all goes against it. Of equally good ones the one that changes least, and
+/// then the one with the fewest moves. None if the best gains nothing then.
 fn best_of(recording: &Recording, rows: &[Judged]) -> Option<usize> {
     let run = &rows[0].change;
-    let is_good = |row: &Judged| is_free(recording, row) && row.gain > GAIN_MIN.max(row.uncertainty);
-    let most =
-        rows[1..].iter().filter(|row| is_good(row)).map(|row| row.gain).fold(f64::NEG_INFINITY, f64::max);
-    let good = (1..rows.len()).filter(|&place| is_good(&rows[place]) && rows[place].gain > most - EQUAL);
-    good.min_by_key(|&place| rows[place].change.distance(run))
+    let least = |row: &Judged| row.gain - row.uncertainty;
+    let is_good = |row: &Judged| is_free(recording, row) && row.gain > GAIN_MIN && least(row) > 0.0;
+    let most = rows[1..].iter().filter(|row| is_good(row)).map(least).fold(f64::NEG_INFINITY, f64::max);
+    let good = (1..rows.len()).filter(|&place| is_good(&rows[place]) && least(&rows[place]) > most - EQUAL);
+    good.min_by_key(|&place| (rows[place].change.distance(run), rows[place].moves))
 }

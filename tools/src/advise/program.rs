@@ -26,6 +26,17 @@ pub(super) enum Size {
     Joined(u32),
 }
 
+impl Size {
+    /// Number of chunks, relative to the recorded run.
+    pub(super) fn factor(self) -> f64 {
+        match self {
+            Size::Same => 1.0,
+            Size::Divided(parts) => f64::from(parts),
+            Size::Joined(count) => 1.0 / f64::from(count),
+        }
+    }
+}
+
 /// A chunk of the replayed program.
 #[derive(Clone, Debug, PartialEq)]
 struct Piece {

@@ -8,6 +8,7 @@ use lb_strategies::{MoveCost, Period, Rank};
 use trace_reader::{RankTrace, Trace};
 use virtual_cluster::Home;
 
+use super::command_line;
 use super::steps::{RankTimes, Steps, Totals};
 use crate::Error;
 use crate::trace::analysis::events::{Scope, by_worker, in_order};
@@ -271,16 +272,8 @@ fn decision_ns(trace: &Trace) -> Option<u64> {
 
 /// When the run was balanced. A trace has no period: the command line tells it, or the syncs do.
 fn period(trace: &Trace, steps: u64) -> Period {
-    let mut arguments = trace.run.arguments.iter();
-    while let Some(argument) = arguments.next() {
-        let value = match argument.strip_prefix("--period") {
-            Some("") => arguments.next().map(String::as_str),
-            Some(value) => value.strip_prefix('='),
-            None => None,
-        };
-        if let Some(Ok(period)) = value.map(str::parse) {
-            return period;
-        }
+    if let Some(Ok(period)) = command_line::value(&trace.run.arguments, "--period").map(str::parse) {
+        return period;
     }
     let syncs = trace.syncs.iter().filter(|sync| !sync.window).count() as u64;
     if syncs > 0 && syncs as usize == trace.syncs.len() {

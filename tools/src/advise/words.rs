@@ -7,6 +7,7 @@ use presentation::Table;
 use presentation::format::{decimal, duration, plural};
 
 use super::change::Change;
+use super::command_line;
 use super::judge::{Judged, Judgement};
 use super::program::Size;
 use super::recording::Recording;
@@ -18,48 +19,27 @@ const EVEN: f64 = 0.05;
 /// A rank got all of its vCPU if it got more.
 const WHOLE: f64 = 0.9;
 
-/// The settings that make a change of the run.
+/// The settings that make a change of the run: options if the run was started with them, else variables.
 pub(super) fn settings(recording: &Recording, change: &Change) -> String {
-    let run = &recording.lb;
+    let arguments = &recording.arguments;
+    let setting = |option, variable| command_line::setting(arguments, option, variable);
     let mut settings = Vec::new();
-    if change.lb != *run {
-        settings.push(format!("CARIBOU_LB={}", change.lb));
+    let is_other = change.lb != recording.lb;
+    if is_other {
+        settings.push(format!("{}{}", setting("--lb", "CARIBOU_LB"), change.lb));
     }
-    if change.moves() && (change.period != recording.period || change.lb != *run) {
-        settings.push(format!("CARIBOU_LB_PERIOD={}", change.period));
+    if change.moves() && (change.period != recording.period || is_other) {
+        settings.push(format!("{}{}", setting("--period", "CARIBOU_LB_PERIOD"), change.period));
     }
     if change.workers != recording.workers {
-        settings.push(format!("CARIBOU_RANKS={}", change.workers.len()));
-        if change.workers.first() != recording.workers.first() {
-            settings.push(format!("CARIBOU_WORKERS={}", change.workers.first().copied().unwrap_or(1)));
+        settings.push(format!("{}{}", setting("--ranks", "CARIBOU_RANKS"), change.workers.len()));
+        if change.shares_ranks(recording) {
+            let workers = change.workers.first().copied().unwrap_or(1);
+            settings.push(format!("{}{workers}", setting("--workers", "CARIBOU_WORKERS")));
         }
     }
-    settings.extend(size(recording, change.size));
+    settings.extend(command_line::size(arguments, change.size));
     if settings.is_empty() { "as recorded".into() } else { settings.join(" ") }
-}
-
-/// How to have chunks of this size: by the option of the command line if it is known.
-fn size(recording: &Recording, size: Size) -> Option<String> {
-    let (factor, words) = match size {
-        Size::Same => return None,
-        Size::Divided(parts) => (f64::from(parts), format!("{parts} times as many chunks")),
-        Size::Joined(count) => (1.0 / f64::from(count), format!("1/{count} of the chunks")),
-    };
-    let option = |name: &str| {
-        let mut arguments = recording.arguments.iter();
-        arguments.find_map(|argument| argument.strip_prefix(name).map(str::to_owned)).and_then(|rest| {
-            let value =
-                if rest.is_empty() { arguments.next()?.clone() } else { rest.strip_prefix('=')?.to_owned() };
-            value.parse::<f64>().ok()
-        })
-    };
-    // Sides of squares: a side changes by the root of the number of chunks.
-    let typed = [("--chunk", 1.0 / factor.sqrt()), ("--tiles", factor.sqrt()), ("--chunks", factor)];
-    let value = typed.into_iter().find_map(|(name, factor)| Some((name, option(name)? * factor)));
-    Some(match value.filter(|(_, value)| value.fract() == 0.0 && *value >= 1.0) {
-        Some((name, value)) => format!("{name} {value}"),
-        None => format!("({words})"),
-    })
 }
 
 /// Writes the paragraph.
@@ -202,7 +182,7 @@ pub(super) fn note(recording: &Recording, change: &Change) -> &'static str {
     }
     if change.workers != recording.workers && change.workers.len() < recording.workers.len() {
         return match change.workers.iter().sum::<u32>() == recording.workers.iter().sum::<u32>() {
-            true => "workers of a rank share chunks; locks are not modelled",
+            true => "workers of a rank share chunks; their locks are guessed",
             false => "on fewer vCPUs",
         };
     }

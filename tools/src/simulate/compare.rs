@@ -11,6 +11,7 @@ use lb_strategies::Table;
 use lb_strategies::pool::Nanos;
 use lb_strategies::spec::split_list;
 use presentation::chart::{Axis, Chart, Series};
+use presentation::format::plural;
 use serde::Serialize;
 
 use super::table;
@@ -196,7 +197,7 @@ pub(super) fn compare<S: Comparable>(
 ) -> Vec<Comparison<S::Metrics>> {
     let ideals: Vec<f64> = scenarios.iter().map(S::ideal_s).collect();
     let runs = scenarios.len() * policies.len();
-    let outcomes = in_parallel_telling(runs, |index, tell| {
+    let outcomes = in_parallel_telling(&plural(runs, "run"), runs, |index, tell| {
         let (which, policy) = (index / policies.len(), &policies[index % policies.len()]);
         Outcome::new(&policy.spec, ideals[which], scenarios[which].run_under(&policy.strategy, tell))
     });
@@ -248,21 +249,26 @@ pub(super) fn all_complete<M: Metrics>(comparisons: &[Comparison<M>]) -> Result<
     }
 }
 
-/// Calls `run` for `0..runs` in parallel and returns the results in order. Shows a progress bar on a terminal.
-pub(crate) fn in_parallel<R: Send>(runs: usize, run: impl Fn(usize) -> R + Sync) -> Vec<R> {
-    in_parallel_telling(runs, |index, _| run(index))
+/// Calls `run` for `0..runs` in parallel and returns the results in order. Shows on a terminal which part of `what` is
+/// done.
+pub(crate) fn in_parallel<R: Send>(what: &str, runs: usize, run: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    in_parallel_telling(what, runs, |index, _| run(index))
 }
 
 /// The same, for runs that may tell which part of them is done.
-fn in_parallel_telling<R: Send>(runs: usize, run: impl Fn(usize, &dyn Fn(f64)) -> R + Sync) -> Vec<R> {
+fn in_parallel_telling<R: Send>(
+    what: &str,
+    runs: usize,
+    run: impl Fn(usize, &dyn Fn(f64)) -> R + Sync,
+) -> Vec<R> {
     let bar = if runs > 0 && stderr().is_terminal() {
         ProgressBar::new(runs as u64 * RUN_STEPS)
     } else {
         ProgressBar::hidden()
     };
-    let style = ProgressStyle::with_template("{wide_bar} {percent} % of {msg} runs, {eta} left");
+    let style = ProgressStyle::with_template("{wide_bar} {percent} % of {msg}, {eta} left");
     bar.set_style(style.expect("the template is well formed"));
-    bar.set_message(runs.to_string());
+    bar.set_message(what.to_owned());
     let next = Mutex::new(0..runs);
     let take = || next.lock().expect("nobody panics while taking a number").next();
     let results = Mutex::new((0..runs).map(|_| None).collect::<Vec<Option<R>>>());
@@ -313,9 +319,9 @@ mod tests {
     #[test]
     fn results_are_in_the_order_of_their_numbers() {
         assert_eq!(
-            in_parallel(1000, |index| index * 2),
+            in_parallel("", 1000, |index| index * 2),
             (0..1000).map(|index| index * 2).collect::<Vec<_>>()
         );
-        assert!(in_parallel(0, |index| index).is_empty());
+        assert!(in_parallel("", 0, |index| index).is_empty());
     }
 }

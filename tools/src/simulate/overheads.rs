@@ -109,6 +109,7 @@ impl OverheadOptions {
                 Cost::Measured => DecisionCost::Measured(clock()),
             },
             noise: Noise { relative_sd: self.noise, seed },
+            ..Overheads::default()
         };
     }
 }

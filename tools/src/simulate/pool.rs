@@ -9,10 +9,10 @@ use super::cluster::{self, NetworkOptions};
 use super::compare::{Comparison, Policy, all_complete, write_tables};
 use super::files::Files;
 use super::pool_metrics::PoolMetrics;
-use super::{pool_described, ruper_figures, sweep};
+use super::{pool_described, sweep};
 use crate::Error;
 
-/// A pool with a name, a cluster described, a sweep, or the figures of the paper.
+/// A pool with a name, a cluster described, or a sweep.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Options {
@@ -27,9 +27,6 @@ pub(super) struct Options {
         conflicts_with_all = ["described", "cluster", "scenario", "plot"]
     )]
     sweep: Vec<String>,
-    /// Figures 6 to 9 of the RUPER-LB paper, and 3 to 5 of the CAA paper, beside the results of this simulator.
-    #[arg(long, conflicts_with_all = ["described", "cluster", "scenario", "sweep", "json", "csv", "plot"])]
-    figures: bool,
     /// List scenarios, sweeps and policies.
     #[arg(long, exclusive = true)]
     list: bool,
@@ -63,9 +60,6 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
     options.files.check()?;
     let list = options.compare.as_deref();
-    if options.figures {
-        return ruper_figures::write(list, out);
-    }
     let comparisons = if options.sweep.is_empty() {
         write_tables(&options.scenarios()?, &Policy::list(&POOLS, list)?, about, out)?
     } else {

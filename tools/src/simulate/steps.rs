@@ -11,7 +11,6 @@ use virtual_cluster::{Exchange, Network, StepProgram, StepScenario, Times, Wire}
 use super::cluster::{self, NetworkOptions};
 use super::compare::{DESCRIBED, Policy, all_complete, write_tables};
 use super::files::Files;
-use super::{grid_figures, jacobi_figures};
 use crate::Error;
 
 /// Default number of units per worker.
@@ -34,10 +33,6 @@ const SIMULATED_MOST: f64 = 1e9;
 #[command(mut_arg("json", |json| json.help("Write all figures, down to each worker and step, as JSON")))]
 #[command(mut_arg("plot", |plot| plot.help("Draw how long each step takes under each policy")))]
 pub(super) struct Options {
-    /// Figures 4 and 5 of the paper on load factors, and 2 to 7 and 9 of the one on balancing and copies, beside the
-    /// results of this simulator; with --hosts-trace the second also on job times of measured hosts.
-    #[arg(long, conflicts_with_all = ["program", "compare", "json", "csv", "plot"])]
-    figures: bool,
     /// List the policies.
     #[arg(long, exclusive = true)]
     list: bool,
@@ -127,10 +122,6 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if options.list {
         writeln!(out, "policies")?;
         return Ok(out.write_all(SUPERSTEPS.help().as_bytes())?);
-    }
-    if options.figures {
-        jacobi_figures::write(out)?;
-        return grid_figures::write(options.cluster.hosts()?.as_ref(), out);
     }
     options.files.check()?;
     let policies = Policy::list(&SUPERSTEPS, options.compare.as_deref())?;

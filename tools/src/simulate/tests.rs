@@ -166,31 +166,6 @@ fn a_sweep_is_a_line_a_policy() {
 }
 
 #[test]
-fn figures_have_the_numbers_of_the_paper_and_those_here() {
-    let text = pool(&["--figures", "--compare", "static"]).unwrap();
-    for words in [
-        "figure 6, run 1: seconds of each rank (F6-1)",
-        "paper, with balance       3752    3700      52     3.4",
-        "static                    2898    3866     968",
-        "figure 7: seconds of each thread (F7)",
-        "figure 9: of all threads",
-    ] {
-        assert!(text.contains(words), "{words}: {text}");
-    }
-    assert!(!text.contains("CAA"), "policies of one's own are not in its figures");
-}
-
-#[test]
-fn the_figures_of_the_caa_paper_have_a_row_for_each_number_of_cores() {
-    let mut out = Vec::new();
-    super::caa_figures::write(&mut out).unwrap();
-    let text = String::from_utf8(out).unwrap();
-    for cores in ["16", "32", "64", "128"] {
-        assert!(text.lines().any(|line| line.starts_with(&format!("{cores} "))), "{text}");
-    }
-}
-
-#[test]
 fn the_list_names_scenarios_sweeps_and_policies() {
     let text = pool(&["--list"]).unwrap();
     for words in ["F8b", "M3-late", "S6", "static ", "chunk=0.1"] {
@@ -214,7 +189,6 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         (&["--sweep", "S9"], "--sweep: unknown sweep \"S9\""),
         (&["--scenario", "F7", "--ranks", "3"], "cannot be used with"),
         (&["--scenario", "F7", "--iterations", "3"], "cannot be used with"),
-        (&["--figures", "--sweep", "S1"], "cannot be used with"),
         (
             &["--compare", "statik"],
             "--compare \"statik\": unknown strategy \"statik\", did you mean \"static\"?",
