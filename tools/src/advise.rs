@@ -58,3 +58,6 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     words::table(&recording, &judgement, out)?;
     options.files.write(&recording, &judgement)
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,9 +11,11 @@ use crate::Error;
 
 /// Strategies that are tried, beside that of the run.
 const STRATEGIES: [&str; 3] = ["none", "refine", "greedy"];
+/// The strategy of a run without settings.
+const DEFAULT: &str = "refine";
 /// Number of ranks from which `hierarchical` is tried.
 const MANY_RANKS: usize = 64;
-/// Steps between two syncs that are tried.
+/// Iterations between two syncs that are tried.
 const PERIODS: [u64; 3] = [5, 20, 100];
 
 /// A way to run the program.
@@ -55,15 +57,16 @@ impl Change {
         self.workers.iter().sum::<u32>() > recording.workers.iter().sum()
     }
 
-    /// Number of settings that differ from those of `other`.
-    pub(super) fn distance(&self, other: &Change) -> usize {
+    /// How much a user has to change to get from `other` to this: a setting of the balancer is less than chunks of another size,
+    /// and that is less than other ranks. The default strategy is the least.
+    pub(super) fn effort(&self, other: &Change) -> u32 {
         let differ = [
-            self.lb != other.lb,
-            self.moves() && self.period != other.period,
-            self.size != other.size,
-            self.workers != other.workers,
+            (self.lb != other.lb, if self.lb == DEFAULT { 1 } else { 2 }),
+            (self.moves() && self.period != other.period, 1),
+            (self.size != other.size, 2),
+            (self.workers != other.workers, 3),
         ];
-        differ.into_iter().filter(|differs| *differs).count()
+        differ.into_iter().filter(|(differs, _)| *differs).map(|(_, effort)| effort).sum()
     }
 
     /// Whether chunks ever move.
@@ -73,7 +76,7 @@ impl Change {
 
     /// Whether both give the same run.
     pub(super) fn is_same(&self, other: &Change) -> bool {
-        self.distance(other) == 0
+        self.effort(other) == 0
     }
 }
 
@@ -93,7 +96,7 @@ pub(super) fn singles(recording: &Recording) -> Result<Vec<Change>, Error> {
             changes.push(run.under(lb)?);
         }
     }
-    let balanced = if run.moves() { run.clone() } else { run.under("refine")? };
+    let balanced = if run.moves() { run.clone() } else { run.under(DEFAULT)? };
     for period in periods(recording) {
         changes.push(Change { period, ..balanced.clone() });
     }
@@ -105,21 +108,28 @@ pub(super) fn singles(recording: &Recording) -> Result<Vec<Change>, Error> {
     Ok(distinct(changes))
 }
 
-/// Combinations of the best strategy and period with the sizes of chunks.
-pub(super) fn combined(recording: &Recording, best: &Change) -> Vec<Change> {
-    let mut changes = Vec::new();
-    let sizes = [Size::Joined(4), Size::Joined(2), Size::Divided(2), Size::Divided(4), Size::Divided(16)];
-    for size in sizes.into_iter().filter(|size| command_line::has(&recording.arguments, *size)) {
-        changes.push(Change { size, ..best.clone() });
+/// Combinations of the best single change with the sizes of chunks and with other ranks. Smaller chunks alone help nobody if
+/// nothing moves them, so they are combined with the default strategy too.
+pub(super) fn combined(recording: &Recording, best: &Change) -> Result<Vec<Change>, Error> {
+    let mut bases = vec![best.clone()];
+    if !best.moves() {
+        bases.push(Change { period: Period::Auto, ..best.under(DEFAULT)? });
     }
-    changes.extend(other_workers(recording).into_iter().map(|workers| Change { workers, ..best.clone() }));
-    changes
+    let mut changes = Vec::new();
+    for base in bases {
+        let sizes = [Size::Joined(4), Size::Joined(2), Size::Divided(2), Size::Divided(4), Size::Divided(16)];
+        let typed = sizes.into_iter().filter(|size| command_line::has(&recording.arguments, *size));
+        changes.extend(typed.map(|size| Change { size, ..base.clone() }));
+        changes
+            .extend(other_workers(recording).into_iter().map(|workers| Change { workers, ..base.clone() }));
+    }
+    Ok(distinct(changes))
 }
 
-/// The periods that a run of these steps has room for.
+/// The periods that the run has room for.
 fn periods(recording: &Recording) -> Vec<Period> {
-    let steps = recording.steps() as u64;
-    let syncs = PERIODS.into_iter().filter(|period| 3 * period <= steps).map(Period::Steps);
+    let iterations = recording.steps() as u64 / recording.steps_per_iteration;
+    let syncs = PERIODS.into_iter().filter(|period| 3 * period <= iterations).map(Period::Steps);
     [Period::Auto].into_iter().chain(syncs).collect()
 }
 
@@ -141,7 +151,7 @@ fn other_workers(recording: &Recording) -> Vec<Vec<u32>> {
 }
 
 /// Each change once, the first of equal ones.
-pub(super) fn distinct(changes: Vec<Change>) -> Vec<Change> {
+fn distinct(changes: Vec<Change>) -> Vec<Change> {
     let mut kept: Vec<Change> = Vec::new();
     for change in changes {
         if !kept.iter().any(|other| other.is_same(&change)) {

@@ -26,7 +26,8 @@ pub(super) fn value<'a>(arguments: &'a [String], option: &str) -> Option<&'a str
 
 /// The beginning of a setting, up to its value.
 pub(super) fn setting(arguments: &[String], option: &str, variable: &str) -> String {
-    let is_option = value(arguments, option).is_some() || option == "--lb" && value(arguments, STRATEGIES).is_some();
+    let is_option =
+        value(arguments, option).is_some() || option == "--lb" && value(arguments, STRATEGIES).is_some();
     if is_option { format!("{option} ") } else { format!("{variable}=") }
 }
 
@@ -53,9 +54,8 @@ pub(super) fn size(arguments: &[String], size: Size) -> Option<String> {
         Size::Divided(parts) => format!("({parts} times as many chunks)"),
         Size::Joined(count) => format!("(1/{count} of the chunks)"),
     };
-    let typed = recorded(arguments).and_then(|(name, value, power)| {
-        resized(value, power, size).map(|value| format!("{name} {value}"))
-    });
+    let typed = recorded(arguments)
+        .and_then(|(name, value, power)| resized(value, power, size).map(|value| format!("{name} {value}")));
     Some(typed.unwrap_or(words))
 }
 

@@ -9,7 +9,7 @@
 //! other parts of the run, a quarter of the difference between the two models, and the error with which the recorded time is
 //! reproduced, as a part of the gain. Where workers share ranks in another way, there is a fourth part.
 
-use super::change::{Change, combined, distinct, singles};
+use super::change::{Change, combined, singles};
 use super::recording::Recording;
 use super::replay::{Conditions, Outcome, Sharing, bound_s, replay};
 use crate::Error;
@@ -19,7 +19,7 @@ use crate::simulate::in_parallel;
 const SHIFTS: [f64; 4] = [0.0, 0.25, 0.5, 0.75];
 /// A gain below this is not worth a change.
 const GAIN_MIN: f64 = 0.02;
-/// Gains that differ by less are equally good.
+/// Gains that differ by less are equally good, and no gain is more certain.
 const EQUAL: f64 = 0.01;
 /// How uncertain a gain is if ranks are divided into workers otherwise: locks and stealing are hardly modelled.
 const WORKERS: f64 = 0.05;
@@ -67,15 +67,10 @@ pub(super) fn judge(recording: &Recording) -> Result<Judgement, Error> {
     let run = Change::recorded(recording)?;
     let mixture = check(recording, &run);
     let mut rows = compare(recording, &singles(recording)?, &mixture);
-    let best = rows[1..]
-        .iter()
-        .filter(|row| is_free(recording, row))
-        .max_by(|one, other| one.gain.total_cmp(&other.gain));
-    let best = best.filter(|row| row.gain > GAIN_MIN).map_or(&run, |row| &row.change);
+    let best = best_of(recording, &rows).map_or(&run, |place| &rows[place].change);
     let known = |change: &Change| rows.iter().any(|row| row.change.is_same(change));
-    let more: Vec<Change> =
-        distinct(combined(recording, best)).into_iter().filter(|change| !known(change)).collect();
-    let more = [vec![run], more].concat();
+    let more = combined(recording, best)?.into_iter().filter(|change| !known(change));
+    let more: Vec<Change> = [run.clone()].into_iter().chain(more).collect();
     rows.extend(compare(recording, &more, &mixture).into_iter().skip(1));
     rows[1..].sort_by(|one, other| other.gain.total_cmp(&one.gain));
     Ok(Judgement { best: best_of(recording, &rows), rows, error: mixture.error, bound_s: bound_s(recording) })
@@ -145,12 +140,14 @@ fn one(
     let mut moves: Vec<u64> = outcomes.iter().map(|outcome| outcome.moves).collect();
     moves.sort_unstable();
     let (gain, spread) = (middle(&gains), (gains[gains.len() - 1] - gains[0]) / 2.0);
+    let is_run = std::ptr::eq(base, outcomes);
+    let of_model = MODEL * apart + mixture.error.abs() * gain.abs();
     let of_workers = if change.shares_ranks(recording) { WORKERS } else { 0.0 };
     Judged {
         change: change.clone(),
         gain,
         spread,
-        uncertainty: spread + MODEL * apart + mixture.error.abs() * gain.abs() + of_workers,
+        uncertainty: if is_run { 0.0 } else { EQUAL + spread + of_model + of_workers },
         time_s: recording.took_s * (1.0 - gain),
         moves: moves[moves.len() / 2],
         first: outcomes[heavier(mixture) * SHIFTS.len()].clone(),
@@ -180,13 +177,16 @@ fn middle(values: &[f64]) -> f64 {
     if values.len() % 2 == 1 { values[half] } else { (values[half - 1] + values[half]) / 2.0 }
 }
 
-/// The change on the same vCPUs that gains most, if all goes against it. Of equally good ones the one that changes least, and
-/// then the one with the fewest moves. None if the best gains nothing then.
+/// The change to make. Changes that gain as much as the best one on the same vCPUs, but for its uncertainty, are equally good.
+/// Of these it is the one with the least effort, and then the one with the fewest moves. None if no gain exceeds its
+/// uncertainty.
 fn best_of(recording: &Recording, rows: &[Judged]) -> Option<usize> {
     let run = &rows[0].change;
+    let is_good = |row: &Judged| is_free(recording, row) && row.gain > GAIN_MIN.max(row.uncertainty);
+    let good = || (1..rows.len()).filter(|&place| is_good(&rows[place]));
     let least = |row: &Judged| row.gain - row.uncertainty;
-    let is_good = |row: &Judged| is_free(recording, row) && row.gain > GAIN_MIN && least(row) > 0.0;
-    let most = rows[1..].iter().filter(|row| is_good(row)).map(least).fold(f64::NEG_INFINITY, f64::max);
-    let good = (1..rows.len()).filter(|&place| is_good(&rows[place]) && least(&rows[place]) > most - EQUAL);
-    good.min_by_key(|&place| (rows[place].change.distance(run), rows[place].moves))
+    let most = good().max_by(|&one, &other| least(&rows[one]).total_cmp(&least(&rows[other])))?;
+    let enough = least(&rows[most]) - EQUAL;
+    let equal = good().filter(|&place| rows[place].gain > enough);
+    equal.min_by_key(|&place| (rows[place].change.effort(run), rows[place].moves))
 }

@@ -52,6 +52,8 @@ pub(super) struct Recording {
     /// The strategy of the run, as it was given.
     pub(super) lb: String,
     pub(super) period: Period,
+    /// Number of steps in an iteration of the program, after which it may come to a sync.
+    pub(super) steps_per_iteration: u64,
     pub(super) ranks: Vec<RankTimes>,
     /// The command line.
     pub(super) arguments: Vec<String>,
@@ -106,6 +108,7 @@ impl Recording {
         let end_ns = steps.ends_ns.iter().copied().max().unwrap_or(0);
         let took_ns = end_ns.saturating_sub(steps.begin_ns);
         let moved = steps.moved();
+        let per_iteration = steps_per_iteration(&trace.run.arguments, steps.work.len());
         let pinned = pinned(trace);
         let homes = chunks.iter().zip(&steps.homes).map(|(chunk, home)| Home {
             rank: Rank(home.unwrap_or(0).min(speeds.len() as u32 - 1)),
@@ -130,7 +133,8 @@ impl Recording {
             move_cost: moved.map_or(MOVE_COST, |(_, rate)| MoveCost { bytes_per_second: rate, ..MOVE_COST }),
             took_s: took_ns as f64 / 1e9,
             lb: if trace.run.lb.is_empty() { "none".into() } else { trace.run.lb.clone() },
-            period: period(trace, steps.work.len() as u64),
+            period: period(trace, steps.work.len() as u64 / per_iteration),
+            steps_per_iteration: per_iteration,
             ranks: steps.ranks.clone(),
             arguments: trace.run.arguments.clone(),
             noise: noise(trace),
@@ -270,14 +274,22 @@ fn decision_ns(trace: &Trace) -> Option<u64> {
     super::steps::quantile(&mut each, 0.5)
 }
 
+/// Number of steps in an iteration, if the command line says how many iterations there are. Else a step is one.
+fn steps_per_iteration(arguments: &[String], steps: usize) -> u64 {
+    let iterations =
+        command_line::value(arguments, "--iterations").and_then(|value| value.parse::<f64>().ok());
+    let each = iterations.map_or(1.0, |iterations| (steps as f64 / iterations.max(1.0)).round());
+    each.clamp(1.0, steps.max(1) as f64) as u64
+}
+
 /// When the run was balanced. A trace has no period: the command line tells it, or the syncs do.
-fn period(trace: &Trace, steps: u64) -> Period {
+fn period(trace: &Trace, iterations: u64) -> Period {
     if let Some(Ok(period)) = command_line::value(&trace.run.arguments, "--period").map(str::parse) {
         return period;
     }
     let syncs = trace.syncs.iter().filter(|sync| !sync.window).count() as u64;
     if syncs > 0 && syncs as usize == trace.syncs.len() {
-        return Period::Steps((steps / (syncs + 1)).max(1));
+        return Period::Steps((iterations / (syncs + 1)).max(1));
     }
     Period::Auto
 }

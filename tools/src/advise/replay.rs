@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lb_strategies::Period;
 use lb_strategies::pool::{Nanos, SECOND};
 use virtual_cluster::{
     Array, Bandwidths, DecisionCost, Noise, Overheads, PerWorker, RunArray, Series, Shared, Sliced, Traces,
@@ -60,7 +61,12 @@ pub(super) fn replay(recording: &Recording, change: &Change, conditions: Conditi
     let array = Array {
         chunks: program.chunks(),
         iterations: steps as u64,
-        period: change.period,
+        period: match change.period {
+            Period::Steps(iterations) => {
+                Period::Steps(iterations.saturating_mul(recording.steps_per_iteration))
+            }
+            windows => windows,
+        },
         state_bytes: program.state_bytes,
         workers: change.workers.clone(),
     };

@@ -16,6 +16,8 @@ use super::recording::Recording;
 const WEAK: f64 = 0.1;
 /// Ranks whose idle parts differ by less are equally busy.
 const EVEN: f64 = 0.05;
+/// Number of rows of the table, the run included.
+const ROWS: usize = 16;
 /// A rank got all of its vCPU if it got more.
 const WHOLE: f64 = 0.9;
 
@@ -55,6 +57,7 @@ pub(super) fn paragraph(recording: &Recording, judgement: &Judgement, out: &mut 
         )),
         None => says.push(nothing(recording, judgement)),
     }
+    says.extend(more_vcpus(recording, judgement));
     says.push(why(recording, judgement));
     says.push(checked(judgement));
     if !recording.doubts.is_empty() {
@@ -73,6 +76,17 @@ fn nothing(recording: &Recording, judgement: &Judgement) -> String {
         "Nothing helps on the same vCPUs: of {} no one saves more than 2 % and more than its uncertainty.{best}",
         plural(tried, "change")
     )
+}
+
+/// What other vCPUs would give, which are not free.
+fn more_vcpus(recording: &Recording, judgement: &Judgement) -> Option<String> {
+    let row = judgement.rows.iter().find(|row| row.change.needs_vcpus(recording))?;
+    let times = row.change.workers.iter().sum::<u32>() / recording.workers.iter().sum::<u32>().max(1);
+    let is_good = row.gain > row.uncertainty;
+    is_good.then(|| {
+        let settings = settings(recording, &row.change);
+        format!("With {times} times the vCPUs ({settings}) it should take {} less.", points(row))
+    })
 }
 
 /// A gain with its uncertainty.
@@ -129,6 +143,9 @@ pub(super) fn table(recording: &Recording, judgement: &Judgement, out: &mut dyn 
     let heads = ["change", "time", "gain %", "+-", "moves", "idle %", ""];
     let mut table = Table::new(heads).text_columns([true, false, false, false, false, false, true]);
     for (place, row) in judgement.rows.iter().enumerate() {
+        if place >= ROWS && judgement.best != Some(place) {
+            continue;
+        }
         let mark = if judgement.best == Some(place) { "  <- advice" } else { "" };
         table.row([
             settings(recording, &row.change),
@@ -152,6 +169,9 @@ pub(super) fn table(recording: &Recording, judgement: &Judgement, out: &mut dyn 
     ];
     table.row(bound);
     write!(out, "{table}")?;
+    if judgement.rows.len() > ROWS {
+        writeln!(out, "and {} more changes, which --csv FILE lists", judgement.rows.len() - ROWS)?;
+    }
     writeln!(out, "from the trace: {}", facts(recording))
 }
 
@@ -194,7 +214,7 @@ pub(super) fn note(recording: &Recording, change: &Change) -> &'static str {
                 && change.moves()
                 && change.period != recording.period =>
         {
-            "if the program asks `sync_due` once a step"
+            "if the program asks `sync_due` once an iteration"
         }
         Size::Same => "",
     }

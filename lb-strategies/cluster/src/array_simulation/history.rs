@@ -379,7 +379,8 @@ impl EventLoop<'_> {
             self.enqueue_if_ready(chunk);
         }
         let it = &self.chunks[chunk as usize];
-        if it.waits && it.leaves_for.is_some() {
+        // At a sync, a chunk leaves when the decision is announced.
+        if it.waits && it.leaves_for.is_some() && self.windows.is_some() {
             self.held(chunk);
         }
     }
