@@ -31,10 +31,18 @@ pub(super) struct Change {
 
 impl Change {
     /// The run as it was recorded.
+    ///
+    /// # Errors
+    /// If the program brought a strategy of its own.
     pub(super) fn recorded(recording: &Recording) -> Result<Change, Error> {
         let lb = recording.lb.clone();
+        let unknown = |why| {
+            Error::Usage(format!(
+                "the run was balanced by `{lb}`, which cannot be replayed: {why}; record it under another strategy, such as none"
+            ))
+        };
         Ok(Change {
-            strategy: parse(&lb)?,
+            strategy: ARRAYS.parse(&lb).map_err(unknown)?.into(),
             lb,
             period: recording.period,
             size: Size::Same,
@@ -101,7 +109,7 @@ pub(super) fn singles(recording: &Recording) -> Result<Vec<Change>, Error> {
         changes.push(Change { period, ..balanced.clone() });
     }
     let sizes = [Size::Joined(4), Size::Joined(2), Size::Divided(2), Size::Divided(4)];
-    for size in sizes.into_iter().filter(|size| command_line::has(&recording.arguments, *size)) {
+    for size in sizes.into_iter().filter(|size| command_line::has_size(&recording.arguments, *size)) {
         changes.push(Change { size, ..run.clone() });
     }
     changes.extend(other_workers(recording).into_iter().map(|workers| Change { workers, ..run.clone() }));
@@ -118,7 +126,7 @@ pub(super) fn combined(recording: &Recording, best: &Change) -> Result<Vec<Chang
     let mut changes = Vec::new();
     for base in bases {
         let sizes = [Size::Joined(4), Size::Joined(2), Size::Divided(2), Size::Divided(4), Size::Divided(16)];
-        let typed = sizes.into_iter().filter(|size| command_line::has(&recording.arguments, *size));
+        let typed = sizes.into_iter().filter(|size| command_line::has_size(&recording.arguments, *size));
         changes.extend(typed.map(|size| Change { size, ..base.clone() }));
         changes
             .extend(other_workers(recording).into_iter().map(|workers| Change { workers, ..base.clone() }));

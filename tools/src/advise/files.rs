@@ -38,6 +38,8 @@ pub(super) struct Files {
 #[derive(Serialize)]
 struct Row {
     settings: String,
+    /// The command line with these settings, if it is known.
+    command: Option<String>,
     lb: String,
     period: String,
     chunks_factor: f64,
@@ -113,6 +115,7 @@ fn of(recording: &Recording, judgement: &Judgement, place: usize, row: &Judged) 
     let change = &row.change;
     Row {
         settings: words::settings(recording, change),
+        command: words::command(recording, change),
         lb: change.lb.clone(),
         period: change.period.to_string(),
         chunks_factor: change.size.factor(),

@@ -99,7 +99,11 @@ pub(super) fn read(trace: &Trace) -> Result<Recording, Error> {
     let mut steps = Steps::new(&chunks, speeds.clone(), CELLS_MAX);
     // The first reading told the problems.
     in_order(Scope::all(trace), &mut [&mut steps]);
-    Ok(Recording::of(trace, &chunks, &totals, steps, &speeds))
+    let recording = Recording::of(trace, &chunks, &totals, steps, &speeds);
+    if recording.took_s <= 0.0 || recording.work_s() <= 0.0 {
+        return Err(Error::Usage(format!("{}: chunks computed for no time at all", trace.path.display())));
+    }
+    Ok(recording)
 }
 
 impl Recording {
@@ -125,7 +129,7 @@ impl Recording {
             state_bytes: moved.map(|(bytes, _)| bytes).or_else(|| reported_bytes(trace)).unwrap_or(65_536),
             vcpus: vcpus(trace, speeds, &steps, took_ns),
             hosts: (0..speeds.len()).map(host).collect(),
-            workers: workers(trace, speeds.len()),
+            workers: workers(trace),
             turn_ns: steps.turn_ns(),
             latency_ns: steps.latency_ns().unwrap_or(LATENCY_NS),
             message_ns: steps.message_ns().unwrap_or(MESSAGE_NS),
@@ -175,8 +179,8 @@ fn work(steps: &mut Steps) -> Vec<Vec<f32>> {
     work
 }
 
-fn workers(trace: &Trace, ranks: usize) -> Vec<u32> {
-    (0..ranks).map(|rank| trace.run.workers.get(rank).copied().unwrap_or(1).max(1)).collect()
+fn workers(trace: &Trace) -> Vec<u32> {
+    trace.ranks.iter().map(|rank| rank.workers.max(1)).collect()
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {
@@ -277,14 +281,14 @@ fn decision_ns(trace: &Trace) -> Option<u64> {
 /// Number of steps in an iteration, if the command line says how many iterations there are. Else a step is one.
 fn steps_per_iteration(arguments: &[String], steps: usize) -> u64 {
     let iterations =
-        command_line::value(arguments, "--iterations").and_then(|value| value.parse::<f64>().ok());
+        command_line::option_value(arguments, "--iterations").and_then(|value| value.parse::<f64>().ok());
     let each = iterations.map_or(1.0, |iterations| (steps as f64 / iterations.max(1.0)).round());
     each.clamp(1.0, steps.max(1) as f64) as u64
 }
 
 /// When the run was balanced. A trace has no period: the command line tells it, or the syncs do.
 fn period(trace: &Trace, iterations: u64) -> Period {
-    if let Some(Ok(period)) = command_line::value(&trace.run.arguments, "--period").map(str::parse) {
+    if let Some(Ok(period)) = command_line::option_value(&trace.run.arguments, "--period").map(str::parse) {
         return period;
     }
     let syncs = trace.syncs.iter().filter(|sync| !sync.window).count() as u64;

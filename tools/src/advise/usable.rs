@@ -9,6 +9,8 @@ use crate::trace::page::plural;
 
 /// How to record a run for this command.
 const RECORD: &str = "record the run with CARIBOU_TRACE=DIR and without CARIBOU_TRACE_FILTER";
+/// The largest number of workers that is replayed.
+const WORKERS_MAX: u64 = 100_000;
 /// The least part of the CPU time that the replayed chunks should have.
 const PART_MIN: f64 = 0.95;
 /// The least part of all pairs of chunk and step in which a chunk should compute.
@@ -41,6 +43,10 @@ pub(super) fn check(trace: &Trace) -> Result<(), Error> {
         return refuse(format!(
             "it has the files of {found} of {all} ranks, expected those of all: name the directory of the run"
         ));
+    }
+    let workers: u64 = trace.ranks.iter().map(|rank| u64::from(rank.workers)).sum();
+    if workers > WORKERS_MAX {
+        return refuse(format!("the run has {workers} workers, expected {WORKERS_MAX} at most"));
     }
     if trace.events() == 0 {
         return refuse(format!("it has no events, only profiles: {RECORD}"));

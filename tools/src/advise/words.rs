@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use lb_strategies::Period;
 use presentation::Table;
 use presentation::format::{decimal, duration, plural};
+use presentation::table::plain;
 
 use super::change::Change;
-use super::command_line;
+use super::command_line::{self, Setting};
 use super::judge::{Judged, Judgement};
 use super::program::Size;
 use super::recording::Recording;
@@ -21,27 +22,37 @@ const ROWS: usize = 16;
 /// A rank got all of its vCPU if it got more.
 const WHOLE: f64 = 0.9;
 
-/// The settings that make a change of the run: options if the run was started with them, else variables.
-pub(super) fn settings(recording: &Recording, change: &Change) -> String {
+/// The settings that make a change of the run.
+fn list(recording: &Recording, change: &Change) -> Vec<Setting> {
     let arguments = &recording.arguments;
-    let setting = |option, variable| command_line::setting(arguments, option, variable);
     let mut settings = Vec::new();
+    let mut set = |option, variable, value| settings.push(Setting::new(arguments, option, variable, value));
     let is_other = change.lb != recording.lb;
     if is_other {
-        settings.push(format!("{}{}", setting("--lb", "CARIBOU_LB"), change.lb));
+        set("--lb", "CARIBOU_LB", change.lb.clone());
     }
     if change.moves() && (change.period != recording.period || is_other) {
-        settings.push(format!("{}{}", setting("--period", "CARIBOU_LB_PERIOD"), change.period));
+        set("--period", "CARIBOU_LB_PERIOD", change.period.to_string());
     }
     if change.workers != recording.workers {
-        settings.push(format!("{}{}", setting("--ranks", "CARIBOU_RANKS"), change.workers.len()));
+        set("--ranks", "CARIBOU_RANKS", change.workers.len().to_string());
         if change.shares_ranks(recording) {
-            let workers = change.workers.first().copied().unwrap_or(1);
-            settings.push(format!("{}{workers}", setting("--workers", "CARIBOU_WORKERS")));
+            set("--workers", "CARIBOU_WORKERS", change.workers.first().copied().unwrap_or(1).to_string());
         }
     }
-    settings.extend(command_line::size(arguments, change.size));
-    if settings.is_empty() { "as recorded".into() } else { settings.join(" ") }
+    settings.extend(Setting::size(arguments, change.size));
+    settings
+}
+
+/// The settings of a change as they are typed.
+pub(super) fn settings(recording: &Recording, change: &Change) -> String {
+    let texts: Vec<String> = list(recording, change).iter().map(Setting::text).collect();
+    if texts.is_empty() { "as recorded".into() } else { texts.join(" ") }
+}
+
+/// The command line that makes the change; none if it is not known.
+pub(super) fn command(recording: &Recording, change: &Change) -> Option<String> {
+    command_line::command(&recording.arguments, &list(recording, change))
 }
 
 /// Writes the paragraph.
@@ -63,7 +74,9 @@ pub(super) fn paragraph(recording: &Recording, judgement: &Judgement, out: &mut 
     if !recording.doubts.is_empty() {
         says.push(format!("Less certain because {}.", recording.doubts.join(", and ")));
     }
-    writeln!(out, "{}", says.join(" "))
+    writeln!(out, "{}", says.join(" "))?;
+    let advised = judgement.best.and_then(|place| command(recording, &judgement.rows[place].change));
+    advised.map_or(Ok(()), |command| writeln!(out, "\n  {}", plain(&command)))
 }
 
 fn nothing(recording: &Recording, judgement: &Judgement) -> String {
