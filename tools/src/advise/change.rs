@@ -131,6 +131,9 @@ pub(super) fn combined(recording: &Recording, best: &Change) -> Result<Vec<Chang
         changes
             .extend(other_workers(recording).into_iter().map(|workers| Change { workers, ..base.clone() }));
     }
+    // On one rank no strategy has anything to do.
+    let is_idle = |change: &Change| change.workers.len() == 1 && change.moves() && change.lb != recording.lb;
+    changes.retain(|change| !is_idle(change));
     Ok(distinct(changes))
 }
 

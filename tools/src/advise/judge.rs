@@ -7,9 +7,11 @@
 //! the run as it was is compared with the recorded time, and the two models are mixed so that it comes out right, if the
 //! recorded time lies between them. The uncertainty of a gain has these parts: half of the range over replays that begin at
 //! other parts of the run, a quarter of the difference between the two models, and the error with which the recorded time is
-//! reproduced, as a part of the gain. Where workers share ranks in another way, there is a fourth part.
+//! reproduced, as a part of the gain. There are further
+//! parts where workers share ranks, or chunks are divided, in another way.
 
 use super::change::{Change, combined, singles};
+use super::program::Size;
 use super::recording::Recording;
 use super::replay::{Conditions, Outcome, Sharing, bound_s, replay};
 use crate::Error;
@@ -23,6 +25,8 @@ const GAIN_MIN: f64 = 0.02;
 const EQUAL: f64 = 0.01;
 /// How uncertain a gain is if ranks are divided into workers otherwise: locks and stealing are hardly modelled.
 const WORKERS: f64 = 0.05;
+/// How uncertain a gain is if chunks have another size: caches are not modelled, and the cost of messages is estimated.
+const SIZE: f64 = 0.03;
 /// The part of the difference between the two models that is uncertain.
 const MODEL: f64 = 0.25;
 /// A share below this means that others took part of the vCPU.
@@ -143,11 +147,12 @@ fn one(
     let is_run = std::ptr::eq(base, outcomes);
     let of_model = MODEL * apart + mixture.error.abs() * gain.abs();
     let of_workers = if change.shares_ranks(recording) { WORKERS } else { 0.0 };
+    let of_size = if change.size == Size::Same { 0.0 } else { SIZE };
     Judged {
         change: change.clone(),
         gain,
         spread,
-        uncertainty: if is_run { 0.0 } else { EQUAL + spread + of_model + of_workers },
+        uncertainty: if is_run { 0.0 } else { EQUAL + spread + of_model + of_workers + of_size },
         time_s: recording.took_s * (1.0 - gain),
         moves: moves[moves.len() / 2],
         first: outcomes[heavier(mixture) * SHIFTS.len()].clone(),

@@ -13,7 +13,12 @@ use super::recording::Recording;
 
 /// CPU time of a message at its sender and its receiver, over that at its receiver. Measured with `stencil2d`: the time of an
 /// iteration with chunks of several sizes.
-const MESSAGE_ENDS: f64 = 1.4;
+const MESSAGE_ENDS: f64 = 2.2;
+/// CPU time to record the sending and the handling of a message, and the handling alone, ns.
+const RECORDING_NS: f64 = 62.0;
+const RECORDING_HANDLER_NS: f64 = 40.0;
+/// The part of the CPU time of a chunk that may at most be that of messages, and of recording. More is a wrong estimate.
+const PART_MAX: f64 = 0.8;
 
 /// The size of chunks, relative to those of the recorded run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,16 +109,19 @@ impl<'r> Program<'r> {
         self.pieces.len() as u32
     }
 
-    /// The work of a chunk on a step, in seconds on the fastest vCPU. Each message takes `lock_ns` more than recorded.
+    /// The work of a chunk on a step, in seconds on the fastest vCPU, without what recording took. Each message takes
+    /// `lock_ns` more than recorded.
     pub(super) fn work(&self, chunk: u32, step: usize, lock_ns: f64) -> f64 {
         let piece = &self.pieces[chunk as usize];
         let row = &self.recording.work[step % self.recording.steps()];
-        let message_ns = MESSAGE_ENDS * self.recording.message_ns as f64;
-        let recorded = |&source: &u32| (f64::from(row[source as usize]), self.received[source as usize]);
+        let message_ns = (self.recording.message_ns as f64 - RECORDING_HANDLER_NS).max(0.0) * MESSAGE_ENDS
+            + self.recording.keep_ns;
+        let recorded =
+            |&source: &u32| (f64::from(row[source as usize]), f64::from(self.received[source as usize]));
         let (mut computation_ns, mut messages_ns, mut is_idle) = (0.0, 0.0, true);
         for (ns, received) in piece.sources.iter().map(recorded).filter(|(ns, _)| *ns > 0.0) {
-            // No more than half of the time goes to messages, or the estimate is wrong.
-            let of_messages = (message_ns * f64::from(received)).min(ns / 2.0);
+            let ns = ns - (RECORDING_NS * received).min(PART_MAX * ns);
+            let of_messages = (message_ns * received).min(PART_MAX * ns);
             computation_ns += ns - of_messages;
             messages_ns += of_messages * f64::from(piece.messages) / f64::from(piece.recorded.max(1));
             is_idle = false;
@@ -122,6 +130,11 @@ impl<'r> Program<'r> {
             return 0.0;
         }
         (piece.part * computation_ns + messages_ns + lock_ns * f64::from(piece.messages)) / 1e9
+    }
+
+    /// The work of a chunk of the recorded size on a step, as it was recorded, in seconds on the fastest vCPU.
+    pub(super) fn recorded_work(&self, chunk: u32, step: usize) -> f64 {
+        f64::from(self.recording.work[step % self.recording.steps()][chunk as usize]) / 1e9
     }
 
     /// Each chunk divided into `parts`.

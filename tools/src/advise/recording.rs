@@ -45,6 +45,8 @@ pub(super) struct Recording {
     /// For how long others have a vCPU before the worker has it again, ns; none if they hardly ever do.
     pub(super) turn_ns: Option<u64>,
     pub(super) message_ns: u64,
+    /// CPU time of the runtime beside that: receiving a message, and deferring it, in the mean of all messages.
+    pub(super) keep_ns: f64,
     pub(super) decision_ns: u64,
     pub(super) move_cost: MoveCost,
     /// Time from the first handler to the end of the last replayed step, s.
@@ -133,6 +135,7 @@ impl Recording {
             turn_ns: steps.turn_ns(),
             latency_ns: steps.latency_ns().unwrap_or(LATENCY_NS),
             message_ns: steps.message_ns().unwrap_or(MESSAGE_NS),
+            keep_ns: steps.keep_ns(),
             decision_ns: decision_ns(trace).unwrap_or(DECISION_NS),
             move_cost: moved.map_or(MOVE_COST, |(_, rate)| MoveCost { bytes_per_second: rate, ..MOVE_COST }),
             took_s: took_ns as f64 / 1e9,

@@ -34,7 +34,7 @@ pub(super) struct Conditions {
     pub(super) shift: f64,
     /// Seed of the errors of measurements.
     pub(super) seed: u64,
-    /// Whether workers write a trace, as they did.
+    /// Whether workers record and write a trace, as they did. Only for chunks of the recorded size.
     pub(super) records: bool,
 }
 
@@ -79,7 +79,10 @@ pub(super) fn replay(recording: &Recording, change: &Change, conditions: Conditi
         .move_cost(recording.move_cost)
         .overheads(&overheads(recording, &program, conditions.seed))
         .homes(&program.homes_on(ranks))
-        .work(|chunk, step| program.work(chunk, step as usize + first, lock_ns))
+        .work(|chunk, step| match (step as usize + first, conditions.records) {
+            (step, true) => program.recorded_work(chunk, step),
+            (step, false) => program.work(chunk, step, lock_ns),
+        })
         .exchange(|chunk| program.sends_to[chunk as usize].clone())
         .run();
     let time = run.makespan().max(1);

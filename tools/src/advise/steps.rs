@@ -167,6 +167,13 @@ impl Steps {
         quantile(&mut self.message_ns, 0.5)
     }
 
+    /// CPU time of the runtime to receive and to defer messages, in the mean of all messages, ns.
+    pub(super) fn keep_ns(&self) -> f64 {
+        let keep: u64 = self.ranks.iter().map(|times| times.keep).sum();
+        let messages: u64 = self.traffic.values().map(|traffic| traffic.messages).sum();
+        keep as f64 / messages.max(1) as f64
+    }
+
     /// The usual time for which others had the vCPU before the worker had it again, ns.
     pub(super) fn turn_ns(&mut self) -> Option<u64> {
         quantile(&mut self.turns_ns, 0.5)

@@ -20,6 +20,9 @@ struct Run {
     shares: Vec<f64>,
 }
 
+/// A change of the record of a run.
+type Alter = fn(&mut RunRecord);
+
 fn chunk(key: u64) -> ChunkId {
     ChunkId { array: ArrayId(0), key }
 }
@@ -231,12 +234,12 @@ fn steps_follow_from_messages_also_where_deferred_ones_are_handled_at_once() {
 #[test]
 fn what_cannot_be_replayed_is_told_in_one_line() {
     let run = Run { costs: vec![vec![1_000; 2], vec![1_000; 2]], shares: vec![1.0, 1.0] };
-    let cases: [(&str, &dyn Fn(&mut RunRecord), &str); 5] = [
-        ("pool", &|run| run.shape = Shape::Pools, "the run is of a pool, which has no chunks to place"),
-        ("steps", &|run| run.shape = Shape::Supersteps, "`caribou simulate steps` compares its policies"),
-        ("sampled", &|run| run.arrows = 16, "one in 16 messages was recorded"),
-        ("filtered", &|run| (run.arrows, run.filter) = (0, "chunks".into()), "without messages, from which"),
-        ("partial", &|run| run.ranks = 3, "it has the files of 1 of 3 ranks"),
+    let cases: [(&str, Alter, &str); 5] = [
+        ("pool", |run| run.shape = Shape::Pools, "the run is of a pool, which has no chunks to place"),
+        ("steps", |run| run.shape = Shape::Supersteps, "`caribou simulate steps` compares its policies"),
+        ("sampled", |run| run.arrows = 16, "one in 16 messages was recorded"),
+        ("filtered", |run| (run.arrows, run.filter) = (0, "chunks".into()), "without messages, from which"),
+        ("partial", |run| run.ranks = 3, "it has the files of 1 of 3 ranks"),
     ];
     for (name, change, words) in cases {
         let dir = Scratch::new(&format!("advise-{name}"));

@@ -104,6 +104,10 @@ pub(super) fn doubts(trace: &Trace, steps: &Steps, part: f64) -> Vec<String> {
             plural(steps.work.len(), "step")
         ));
     }
+    if trace.run.hosts.windows(2).any(|pair| pair[0] != pair[1]) {
+        doubts
+            .push("ranks are on several hosts, between which only the time of a message is modelled".into());
+    }
     if trace.ranks.iter().any(|rank| rank.samples.is_empty()) {
         doubts.push("the run was too short for samples of its vCPUs".into());
     }
