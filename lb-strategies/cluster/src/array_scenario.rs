@@ -126,6 +126,14 @@ impl ArrayScenario {
         }
     }
 
+    /// The largest number of workers per vCPU, at least 1.
+    pub fn crowding(&self) -> u32 {
+        let Some(vcpus) = self.vcpus_per_host else { return 1 };
+        let hosts = self.array.workers.chunks(self.overheads.bandwidths.ranks_per_host.max(1) as usize);
+        let of_host = hosts.map(|workers| workers.iter().sum::<u32>().div_ceil(vcpus.max(1)));
+        of_host.max().unwrap_or(1)
+    }
+
     /// Runs the array under `strategy`.
     pub fn run(&self, strategy: Arc<dyn Strategy>) -> ArrayRun {
         self.run_telling(strategy, |_| ())
@@ -158,6 +166,7 @@ impl ArrayScenario {
             .links(self.network.links())
             .move_cost(self.move_cost)
             .overheads(&self.overheads)
+            .crowding(self.crowding())
             .progress(move |executed| progress(executed as f64 / all))
             .work(move |chunk, iteration| self.costs.work(grid, chunk, iteration));
         let run = match &self.homes {

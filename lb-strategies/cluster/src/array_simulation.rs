@@ -142,6 +142,7 @@ pub struct RunArray<'r> {
     homes: Vec<Home>,
     move_cost: MoveCost,
     overheads: Overheads,
+    crowding: u32,
     end: Nanos,
     keeps_reports: bool,
     progress: Box<dyn FnMut(u64) + 'r>,
@@ -181,6 +182,7 @@ impl<'r> RunArray<'r> {
             homes: array.blocks().map(home).collect(),
             move_cost: MOVE_COST,
             overheads: Overheads::default(),
+            crowding: 1,
             end: Nanos::MAX,
             keeps_reports: false,
             progress: Box::new(|_| ()),
@@ -240,6 +242,13 @@ impl<'r> RunArray<'r> {
     #[must_use]
     pub fn overheads(mut self, overheads: &Overheads) -> Self {
         self.overheads = overheads.clone();
+        self
+    }
+
+    /// Sets the number of workers per vCPU. Windows are that many times as long, as in the runtime.
+    #[must_use]
+    pub fn crowding(mut self, workers_per_vcpu: u32) -> Self {
+        self.crowding = workers_per_vcpu;
         self
     }
 

@@ -29,6 +29,10 @@ pub struct Overheads {
     pub noise: Noise,
     /// CPU time that the runtime itself takes from workers.
     pub cpu: CpuCosts,
+    /// Time for which an idle worker spins, ns. Then it sleeps.
+    pub spin: Nanos,
+    /// Time from the moment at which a sleeping worker gets something to do until it begins, ns.
+    pub wake: Nanos,
 }
 
 impl Overheads {
@@ -65,6 +69,8 @@ pub struct CpuCosts {
     pub report: f64,
     /// To report a chunk at a sync or window, on the rank of the chunk.
     pub report_chunk: f64,
+    /// To let a chunk come to a sync and to resume it, in addition.
+    pub sync_chunk: f64,
     /// To collect the report of a chunk and to predict its load, on rank 0, before the strategy is asked.
     pub collect_chunk: f64,
     /// To handle a packet of a sync, window or migration, on the rank that gets it.

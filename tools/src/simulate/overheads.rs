@@ -1,6 +1,7 @@
 //! Options of `caribou simulate array` for what messages and decisions cost, for time slices, and for errors of
 //! measurements. By default they cost nothing, vCPUs are shared at any time, and measurements are exact.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,6 +11,8 @@ use presentation::count_parser;
 use super::cluster::RANKS_MOST;
 use super::description::{Decision, Description};
 use super::values;
+use crate::Error;
+use crate::calibrate::MachineCosts;
 
 /// The shortest time slice. Each slice is simulated, so shorter ones take very long.
 const SLICE_MIN: Nanos = 10_000;
@@ -46,6 +49,10 @@ pub(super) struct OverheadOptions {
     /// Standard deviation of measured loads of chunks and clocks of workers, as a part of the true value from 0 to 1; by --seed.
     #[arg(long, value_name = "PART", default_value = "0", value_parser = part)]
     noise: f64,
+    /// Costs of the runtime on a machine, as `caribou calibrate` writes them. They replace --message-cpu, --decision-cost and
+    /// --bandwidth, and with all ranks on one host also --rtt.
+    #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["message_cpu", "decision_cost"])]
+    costs: Option<PathBuf>,
 }
 
 /// The time of a decision.
@@ -85,6 +92,14 @@ impl OverheadOptions {
         description.costs.decision = Some(self.decision_cost);
         description.costs.time_slice = Some(self.time_slice);
         description.costs.noise = Some(self.noise);
+    }
+
+    /// Reads the costs of a machine, if there is a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is wrong.
+    pub(super) fn machine_costs(&self) -> Result<Option<MachineCosts>, Error> {
+        self.costs.as_deref().map(MachineCosts::read).transpose()
     }
 }
 

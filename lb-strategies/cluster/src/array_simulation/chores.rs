@@ -45,6 +45,11 @@ pub(super) struct Chores {
 }
 
 impl Chores {
+    /// True if a free worker may begin one.
+    pub(super) fn can_begin(&self) -> bool {
+        !self.is_active && !self.waiting.is_empty()
+    }
+
     /// Begins the next chore, unless one is being done, or it gives way to a ready chunk.
     fn begin(&mut self, any_ready: bool) -> Option<(f64, Chore)> {
         if self.is_active || std::mem::take(&mut self.yields) && any_ready {

@@ -35,6 +35,8 @@ enum Job {
     /// An iteration of this chunk.
     Iteration(u32),
     Chore(Chore),
+    /// Nothing yet: it wakes up.
+    WakeUp,
 }
 
 /// The execution of a job by a worker.
@@ -101,6 +103,8 @@ pub(super) struct EventLoop<'r> {
     pub(super) execution: Execution<'r>,
     /// By worker.
     pub(super) running: Vec<Option<Running>>,
+    /// By worker, the time at which its last job ended.
+    idle_since: Vec<Nanos>,
     /// The number of the first worker of each rank; the last element is the number of workers.
     pub(super) firsts: Vec<usize>,
     pub(super) chunks: Vec<Chunk>,
@@ -130,6 +134,7 @@ impl<'r> EventLoop<'r> {
             homes,
             move_cost,
             overheads,
+            crowding,
             end,
             keeps_reports,
             progress,
@@ -154,7 +159,7 @@ impl<'r> EventLoop<'r> {
         let (sync_period, windows) = match array.period.moments(&strategy.terms()) {
             Moments::Syncs { period } => (period, None),
             Moments::Windows { fixed_ns } => {
-                let policy = WindowPolicy::new(fixed_ns, strategy.terms().must_pay);
+                let policy = WindowPolicy::new(fixed_ns, strategy.terms().must_pay).crowded(crowding);
                 (0, Some(Windows::new(policy, workers)))
             }
         };
@@ -178,6 +183,7 @@ impl<'r> EventLoop<'r> {
             events: Events::default(),
             execution,
             running: (0..workers).map(|_| None).collect(),
+            idle_since: vec![0; workers],
             firsts,
             places,
             gauges,
@@ -297,7 +303,13 @@ impl EventLoop<'_> {
             if self.running[worker].is_some() {
                 continue;
             }
-            if let Some((cpu_ns, chore)) = self.begin_chore(rank) {
+            if self.sleeps(worker) {
+                if !self.places[rank as usize].has_work() {
+                    return;
+                }
+                self.running[worker] = Some(Running { job: Job::WakeUp, begun: self.now, cpu_ns: 0.0 });
+                self.events.at(self.now + self.overheads.wake, Event::JobDone { worker });
+            } else if let Some((cpu_ns, chore)) = self.begin_chore(rank) {
                 let work = self.work_of(worker, cpu_ns);
                 self.begin(worker, Job::Chore(chore), work);
             } else if let Some(chunk) = self.places[rank as usize].ready.pop_front() {
@@ -307,6 +319,11 @@ impl EventLoop<'_> {
                 return;
             }
         }
+    }
+
+    /// True if an idle worker has stopped spinning, and takes a while to wake up.
+    fn sleeps(&self, worker: usize) -> bool {
+        self.overheads.wake > 0 && self.now > self.idle_since[worker].saturating_add(self.overheads.spin)
     }
 
     fn begin(&mut self, worker: usize, job: Job, work: f64) {
@@ -351,7 +368,9 @@ impl EventLoop<'_> {
     fn finish(&mut self, worker: usize) {
         let running = self.running[worker].take().expect("it runs");
         let rank = self.execution.name(worker).rank.0;
+        self.idle_since[worker] = self.now;
         match running.job {
+            Job::WakeUp => return self.occupy(rank),
             Job::Iteration(chunk) => self.finish_iteration(worker, chunk, &running),
             Job::Chore(chore) => self.finish_chore(rank, chore),
         }
@@ -442,7 +461,8 @@ impl EventLoop<'_> {
             rank,
             self.gauges[rank as usize].sample(&mut self.execution, &mut self.errors, self.now),
         );
-        let cpu_ns = self.report_ns(self.places[rank as usize].chunks as usize);
+        let chunks = self.places[rank as usize].chunks as usize;
+        let cpu_ns = self.report_ns(chunks) + self.overheads.cpu.sync_chunk * chunks as f64;
         self.do_chore(rank, cpu_ns, Chore::ReportSync { phase });
     }
 

@@ -126,6 +126,11 @@ pub(super) struct Migration {
 }
 
 impl RankState {
+    /// True if a free worker has something to do.
+    pub(super) fn has_work(&self) -> bool {
+        !self.ready.is_empty() || self.chores.can_begin()
+    }
+
     fn sync(&mut self, phase: u64) -> usize {
         self.syncs.iter().position(|sync| sync.phase == phase).unwrap_or_else(|| {
             self.syncs.push(OpenSync { phase, own: 0, all: 0 });

@@ -1,0 +1,301 @@
+//! The costs of the runtime on one machine, as `caribou calibrate` writes and simulations read them.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use lb_strategies::{Choice, MoveCost};
+use serde::{Deserialize, Serialize};
+use virtual_cluster::{ArrayScenario, DecisionCost};
+
+use crate::{Error, input};
+
+/// Time for which an idle worker spins, ns, if waits are usually shorter.
+const SPIN_NS: u64 = 250_000;
+
+/// A file of costs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct MachineCosts {
+    /// The machine on which the costs were measured.
+    pub(crate) machine: Machine,
+    /// The costs.
+    pub(crate) costs: RuntimeCosts,
+}
+
+/// The machine on which costs were measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Machine {
+    /// Processor and system.
+    pub(crate) name: String,
+    /// Number of vCPUs that the process may use.
+    pub(crate) vcpus: u32,
+    /// Number of ranks with which costs between ranks were measured.
+    pub(crate) ranks: u32,
+    /// Day of the measurement, as in 2026-11-30.
+    pub(crate) date: String,
+    /// Version of Caribou.
+    pub(crate) caribou: String,
+}
+
+/// Costs of the runtime; a cost that is not given is 0. All but the latencies are CPU time of a worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RuntimeCosts {
+    /// To find a ready chunk and run it, per iteration of a chunk, ns.
+    pub(crate) iteration_ns: f64,
+    /// Per message to a chunk of the same rank, sending and receiving together, ns.
+    pub(crate) local_message_ns: f64,
+    /// Per message to another rank of the process, to send it and again to receive it, ns.
+    pub(crate) remote_message_ns: f64,
+    /// Per byte of such a message, to send it and again to receive it, ns: the bytes are in the other vCPU's cache.
+    pub(crate) remote_byte_ns: f64,
+    /// Per message to another process, to encode and send it, and again to receive it, without the network, ns.
+    pub(crate) encoded_message_ns: f64,
+    /// Per byte of such a message, to send it and again to receive it, ns.
+    pub(crate) encoded_byte_ns: f64,
+    /// Latency of a message between ranks of a process whose workers are awake, ns.
+    pub(crate) latency_ns: f64,
+    /// Latency added by a worker that sleeps, ns.
+    pub(crate) wake_ns: f64,
+    /// A rank's part in a sync or window, whatever its number of chunks, ns.
+    pub(crate) report_ns: f64,
+    /// Per chunk that a rank reports, at a sync or window, ns.
+    pub(crate) report_chunk_ns: f64,
+    /// Per chunk that comes to a sync and is resumed, in addition, ns.
+    pub(crate) sync_chunk_ns: f64,
+    /// Per chunk of all ranks, on rank 0, to collect the reports and predict loads, at a sync or window, ns.
+    pub(crate) collect_chunk_ns: f64,
+    /// Per packet of a sync, window or migration, on the rank that gets it, ns.
+    pub(crate) packet_ns: f64,
+    /// Of a decision of `refine`, whatever the number of chunks and ranks, ns.
+    pub(crate) decision_ns: f64,
+    /// Per chunk, of a decision of `refine`, ns.
+    pub(crate) decision_chunk_ns: f64,
+    /// Per rank, of a decision of `refine`, ns.
+    pub(crate) decision_rank_ns: f64,
+    /// Per chunk that moves within a process, on the rank that it leaves and again on the rank that it comes to, ns.
+    pub(crate) move_ns: f64,
+    /// Per byte of a chunk that moves between processes, to encode and again to decode it, without the network, ns.
+    pub(crate) move_byte_ns: f64,
+    /// Per byte of the state of a chunk, in its first iteration after a move, ns: the caches are cold.
+    pub(crate) reload_byte_ns: f64,
+}
+
+impl MachineCosts {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// One line with the file, the line, the field, and the nearest valid name.
+    pub(crate) fn read(file: &Path) -> Result<MachineCosts, Error> {
+        let name = file.display().to_string();
+        let text = input::read_text(file)
+            .map_err(|error| Error::File(format!("{name}: cannot be read: {error}")))?;
+        Self::parse(&name, &text)
+    }
+
+    fn parse(name: &str, text: &str) -> Result<MachineCosts, Error> {
+        let costs: MachineCosts = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| line_of(text, span.start));
+            Error::File(format!("{name}:{line}: {}", plain(error.message())))
+        })?;
+        match costs.costs.entries().into_iter().find(|(_, value, _)| !(0.0..=1e12).contains(value)) {
+            None => Ok(costs),
+            Some((field, value, _)) => {
+                let named = |line: &str| line.trim_start().starts_with(field);
+                let line = text.lines().position(named).map_or(1, |before| before + 1);
+                let expected = "expected a number of ns from 0 to 1e12";
+                Err(Error::File(format!("{name}:{line}: costs.{field}: {value}, {expected}")))
+            }
+        }
+    }
+
+    /// Gives a scenario these costs.
+    pub(crate) fn apply(&self, scenario: &mut ArrayScenario) {
+        self.costs.apply(scenario);
+    }
+
+    /// The file, with the meaning of each value.
+    pub(crate) fn to_toml(&self) -> String {
+        let Machine { name, vcpus, ranks, date, caribou } = &self.machine;
+        let quoted = |text: &str| text.replace(['"', '\\', '\n'], " ");
+        let mut text = format!(
+            "# What the runtime costs on one machine, measured by `caribou calibrate`.\n\
+             # Read by `caribou simulate array --costs FILE`. A cost that is left out is 0.\n\n\
+             [machine]\nname = \"{}\"\nvcpus = {vcpus}\nranks = {ranks}\ndate = \"{}\"\ncaribou = \"{}\"\n\n[costs]\n",
+            quoted(name),
+            quoted(date),
+            quoted(caribou)
+        );
+        for (field, value, meaning) in self.costs.entries() {
+            // Writing into a string does not fail.
+            let _ = writeln!(text, "# {meaning}\n{field} = {}", rounded(value));
+        }
+        text
+    }
+}
+
+impl RuntimeCosts {
+    /// Gives a scenario these costs. Ranks of one host are threads of a process. With several hosts all ranks are
+    /// processes: what crosses ranks is encoded, and the network of the scenario stays as it is.
+    pub(crate) fn apply(&self, scenario: &mut ArrayScenario) {
+        let ranks = scenario.array.workers.len() as u32;
+        let is_process = scenario.overheads.bandwidths.host(ranks.saturating_sub(1)) == 0;
+        let is_crowded = scenario.crowding() > 1;
+        let overheads = &mut scenario.overheads;
+        let (message_ns, message_byte, move_byte) = if is_process {
+            (self.remote_message_ns, self.remote_byte_ns, 0.0)
+        } else {
+            (self.encoded_message_ns, self.encoded_byte_ns, self.move_byte_ns)
+        };
+        overheads.message_cpu = message_ns.round() as u64;
+        // Workers that share vCPUs do not spin.
+        overheads.spin = if is_crowded { 0 } else { SPIN_NS };
+        overheads.wake = self.wake_ns.round() as u64;
+        overheads.decision = DecisionCost::Linear {
+            fixed: self.decision_ns,
+            per_chunk: self.decision_chunk_ns,
+            per_rank: self.decision_rank_ns,
+        };
+        let cpu = &mut overheads.cpu;
+        cpu.iteration = self.iteration_ns;
+        cpu.local_message = self.local_message_ns;
+        cpu.message_byte = message_byte;
+        cpu.report = self.report_ns;
+        cpu.report_chunk = self.report_chunk_ns;
+        cpu.sync_chunk = self.sync_chunk_ns;
+        cpu.collect_chunk = self.collect_chunk_ns;
+        cpu.packet = self.packet_ns;
+        (cpu.pack_chunk, cpu.unpack_chunk) = (self.move_ns, self.move_ns);
+        (cpu.pack_byte, cpu.unpack_byte) = (move_byte, move_byte);
+        cpu.reload_byte = self.reload_byte_ns;
+        if is_process {
+            scenario.network.rtt = (2.0 * self.latency_ns).round() as u64;
+        }
+        // Moves are paid by workers, and by the bandwidth of links.
+        scenario.move_cost = MoveCost { per_chunk_ns: 0, bytes_per_second: 0.0 };
+    }
+
+    /// Each cost by its field, with its meaning.
+    pub(crate) fn entries(&self) -> [(&'static str, f64, &'static str); 19] {
+        [
+            ("iteration_ns", self.iteration_ns, "to run a ready chunk, per iteration, ns"),
+            ("local_message_ns", self.local_message_ns, "a message within a rank, both ends together, ns"),
+            (
+                "remote_message_ns",
+                self.remote_message_ns,
+                "a message between ranks of a process, each end, ns",
+            ),
+            ("remote_byte_ns", self.remote_byte_ns, "each byte of it, each end, ns"),
+            ("encoded_message_ns", self.encoded_message_ns, "a message between processes, each end, ns"),
+            ("encoded_byte_ns", self.encoded_byte_ns, "each byte of it, each end, ns"),
+            ("latency_ns", self.latency_ns, "from a worker to another that is awake, ns"),
+            ("wake_ns", self.wake_ns, "more, to a worker that sleeps, ns"),
+            ("report_ns", self.report_ns, "a rank's part in a sync or window, ns"),
+            ("report_chunk_ns", self.report_chunk_ns, "each chunk of the rank in it, ns"),
+            ("sync_chunk_ns", self.sync_chunk_ns, "each chunk that comes to a sync, besides, ns"),
+            ("collect_chunk_ns", self.collect_chunk_ns, "each chunk of all ranks, on rank 0, ns"),
+            ("packet_ns", self.packet_ns, "a packet of a sync, window or migration, ns"),
+            ("decision_ns", self.decision_ns, "a decision of `refine`, ns"),
+            ("decision_chunk_ns", self.decision_chunk_ns, "each chunk in it, ns"),
+            ("decision_rank_ns", self.decision_rank_ns, "each rank in it, ns"),
+            ("move_ns", self.move_ns, "a chunk that moves, on each of both ranks, ns"),
+            ("move_byte_ns", self.move_byte_ns, "each byte of it between processes, on each of both, ns"),
+            ("reload_byte_ns", self.reload_byte_ns, "each byte of it in the first iteration after, ns"),
+        ]
+    }
+
+    /// A cost by its field.
+    pub(crate) fn set(&mut self, field: &str, value: f64) {
+        let cost = match field {
+            "iteration_ns" => &mut self.iteration_ns,
+            "local_message_ns" => &mut self.local_message_ns,
+            "remote_message_ns" => &mut self.remote_message_ns,
+            "remote_byte_ns" => &mut self.remote_byte_ns,
+            "encoded_message_ns" => &mut self.encoded_message_ns,
+            "encoded_byte_ns" => &mut self.encoded_byte_ns,
+            "latency_ns" => &mut self.latency_ns,
+            "wake_ns" => &mut self.wake_ns,
+            "report_ns" => &mut self.report_ns,
+            "report_chunk_ns" => &mut self.report_chunk_ns,
+            "sync_chunk_ns" => &mut self.sync_chunk_ns,
+            "collect_chunk_ns" => &mut self.collect_chunk_ns,
+            "packet_ns" => &mut self.packet_ns,
+            "decision_ns" => &mut self.decision_ns,
+            "decision_chunk_ns" => &mut self.decision_chunk_ns,
+            "decision_rank_ns" => &mut self.decision_rank_ns,
+            "move_ns" => &mut self.move_ns,
+            "move_byte_ns" => &mut self.move_byte_ns,
+            "reload_byte_ns" => &mut self.reload_byte_ns,
+            _ => return,
+        };
+        *cost = value;
+    }
+}
+
+/// Three digits are more than a measurement has.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.2e}").parse().unwrap_or(value)
+}
+
+/// The line of a place in a text, from 1.
+fn line_of(text: &str, place: usize) -> usize {
+    1 + text.bytes().take(place).filter(|&byte| byte == b'\n').count()
+}
+
+/// The message of the parser in one line. An unknown field is named with the nearest one.
+fn plain(message: &str) -> String {
+    let known: Vec<&'static str> =
+        RuntimeCosts::default().entries().iter().map(|(field, ..)| *field).collect();
+    let tables = ["machine", "costs", "name", "vcpus", "ranks", "date", "caribou"];
+    match message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next()) {
+        Some(field) => {
+            let nearest = Choice::new(field, known.into_iter().chain(tables)).nearest;
+            let did_you = nearest.map_or_else(String::new, |nearest| format!(", did you mean {nearest}?"));
+            format!("unknown field {field}{did_you}")
+        }
+        None => message.split_whitespace().collect::<Vec<_>>().join(" "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_applied() {
+        let mut written = MachineCosts::default();
+        written.machine.name = "a \"machine\"".to_owned();
+        let fields: Vec<&str> = written.costs.entries().iter().map(|(field, ..)| *field).collect();
+        for (number, field) in (1..).zip(fields) {
+            written.costs.set(field, f64::from(number));
+        }
+        let read = MachineCosts::parse("c.toml", &written.to_toml()).expect("it is valid");
+        assert_eq!(read.costs, written.costs);
+        assert_eq!(
+            read.costs.entries().map(|(_, value, _)| value),
+            std::array::from_fn(|place| place as f64 + 1.0)
+        );
+    }
+
+    #[test]
+    fn a_mistake_is_one_line_with_its_place() {
+        let error = |text: &str| MachineCosts::parse("c.toml", text).unwrap_err().to_string();
+        assert_eq!(error("[costs]\n\nwake_n = 3"), "c.toml:3: unknown field wake_n, did you mean wake_ns?");
+        assert_eq!(
+            error("[costs]\nmove_ns = -3"),
+            "c.toml:2: costs.move_ns: -3, expected a number of ns from 0 to 1e12"
+        );
+        assert!(
+            error("[costs]\nmove_ns = nan").contains(":2: costs.move_ns: NaN"),
+            "{}",
+            error("[costs]\nmove_ns = nan")
+        );
+        assert!(
+            error("[costs]\nmove_ns = \"3\"").starts_with("c.toml:2: "),
+            "{}",
+            error("[costs]\nmove_ns = \"3\"")
+        );
+        assert!(error("[costs").starts_with("c.toml:1: "));
+    }
+}

@@ -1,0 +1,213 @@
+//! Measures each cost once, by short runs of small programs. Rounds are repeated, and the medians count.
+
+use std::time::Duration;
+
+use caribou::config::Period;
+use caribou::{Config, Error, Placement};
+use lb_strategies::synthetic::Workload;
+use lb_strategies::{ARRAYS, Assignment, Snapshot, Strategy};
+
+use super::clock::thread_cpu_ns;
+use super::nomads::Nomads;
+use super::ring::Ring;
+use super::sleeper::latencies_ns;
+use super::spent::spent;
+
+/// The strategy of runs with syncs: nothing moves.
+struct Stay;
+
+impl Strategy for Stay {
+    fn name(&self) -> &'static str {
+        "stay"
+    }
+
+    fn assign(&self, snapshot: &Snapshot) -> Assignment {
+        Assignment::current(snapshot)
+    }
+}
+
+/// The costs that one round has found, by field.
+pub(super) struct Round {
+    pub(super) costs: Vec<(&'static str, f64)>,
+    /// The part of the time in which a worker with work had its vCPU.
+    pub(super) share: f64,
+}
+
+/// The runs of a round, in this order. A round is shown as that many steps of progress.
+pub(super) const STEPS: u64 = 8;
+
+/// A ring without syncs.
+const RING: Ring = Ring { chunks: 64, reach: 1, numbers: 0, warm: 100, timed: 1500 };
+/// Numbers in a long message.
+const NUMBERS: usize = 1024;
+const LONG: Ring = Ring { numbers: NUMBERS, warm: 10, timed: 150, ..RING };
+const LONG_BYTES: f64 = NUMBERS as f64 * 8.0;
+/// Number of ends of messages of a chunk in an iteration: it sends two and receives two.
+const ENDS: f64 = 4.0;
+/// Numbers of chunks of rings with syncs or windows.
+const FEW: u32 = 32;
+const MANY: u32 = 1024;
+
+fn quiet(ranks: u32) -> Result<Config, Error> {
+    Ok(Config::default().ranks(ranks).lb("none")?.period(0))
+}
+
+/// Runs a round. Costs that need two ranks which run at the same time are left out if `ranks` is 1. `step` is called
+/// after each part.
+pub(super) fn run(ranks: u32, step: &dyn Fn()) -> Result<Round, Error> {
+    let mut costs = Vec::new();
+    let (local, share) = local(&mut costs)?;
+    step();
+    decisions(&mut costs);
+    step();
+    if ranks > 1 {
+        messages(local, &mut costs)?;
+        step();
+        syncs(&mut costs)?;
+        step();
+        moves(&mut costs)?;
+        step();
+        reloads(&mut costs)?;
+        step();
+        let mut woken = latencies_ns(quiet(2)?, 20)?;
+        woken.sort_unstable();
+        costs.push(("wake_ns", woken[woken.len() / 2] as f64));
+        step();
+    }
+    Ok(Round { costs, share })
+}
+
+/// Costs within a rank.
+#[derive(Clone, Copy)]
+struct Local {
+    iteration: f64,
+    message: f64,
+    /// CPU time of an iteration with two long messages.
+    long: f64,
+}
+
+fn local(costs: &mut Vec<(&'static str, f64)>) -> Result<(Local, f64), Error> {
+    let cpu_ns = |ring: Ring| -> Result<(f64, f64), Error> {
+        let (timed, _) = ring.run(quiet(1)?, Placement::Block)?;
+        Ok((timed.cpu_ns / (f64::from(ring.chunks) * ring.timed as f64), timed.cpu_ns / timed.wall_ns))
+    };
+    let (two, share) = cpu_ns(RING)?;
+    let four = cpu_ns(Ring { reach: 2, ..RING })?.0;
+    let message = ((four - two) / 2.0).clamp(0.0, two / 2.0);
+    let local = Local { iteration: two - 2.0 * message, message, long: cpu_ns(LONG)?.0 };
+    costs.extend([("iteration_ns", local.iteration), ("local_message_ns", local.message)]);
+    Ok((local, share))
+}
+
+/// Messages between two ranks: all messages of a ring whose chunks are on the ranks in turn.
+fn messages(local: Local, costs: &mut Vec<(&'static str, f64)>) -> Result<(), Error> {
+    let in_turn = |ring: Ring, wire: bool| -> Result<f64, Error> {
+        let (_, report) = ring.run(quiet(2)?.wire_always(wire), Placement::RoundRobin)?;
+        let executed = f64::from(ring.chunks) * (ring.warm + ring.timed) as f64;
+        Ok((spent(&report, 0).all() + spent(&report, 1).all()) / executed)
+    };
+    let mut remote = 0.0;
+    for (wire, message_field, byte_field) in
+        [(false, "remote_message_ns", "remote_byte_ns"), (true, "encoded_message_ns", "encoded_byte_ns")]
+    {
+        let short = in_turn(RING, wire)?;
+        let message = ((short - local.iteration) / ENDS).max(0.0);
+        let of_bytes = in_turn(LONG, wire)? - short - (local.long - local.iteration - 2.0 * local.message);
+        costs.extend([(message_field, message), (byte_field, (of_bytes / ENDS / LONG_BYTES).max(0.0))]);
+        if !wire {
+            remote = message;
+        }
+    }
+    // Two chunks send each other two messages, and wait for them.
+    let pair = Ring { chunks: 2, timed: 4000, ..RING };
+    let (timed, _) = pair.run(quiet(2)?, Placement::Block)?;
+    let busy = local.iteration + ENDS * remote;
+    costs.push(("latency_ns", (timed.wall_ns / pair.timed as f64 - busy).max(0.0)));
+    Ok(())
+}
+
+/// Syncs and windows of two ranks, at which nothing moves.
+fn syncs(costs: &mut Vec<(&'static str, f64)>) -> Result<(), Error> {
+    // Per phase, what each rank does for it with few and with many chunks.
+    let per_phase = |period: Period, iterations: u64| -> Result<[[f64; 2]; 2], Error> {
+        let mut found = [[0.0; 2]; 2];
+        for (place, chunks) in [FEW, MANY].into_iter().enumerate() {
+            let ring = Ring { chunks, warm: 2, timed: iterations / u64::from(chunks), ..RING };
+            let (_, none) = ring.run(quiet(2)?, Placement::Block)?;
+            let (_, report) = ring.run(quiet(2)?.strategy(Stay).balance(period), Placement::Block)?;
+            for (rank, found) in found.iter_mut().enumerate() {
+                let (with, without) = (spent(&report, rank), spent(&none, rank));
+                let phases = with.phases.max(1.0);
+                let of_chunks = match period {
+                    Period::Steps(_) => with.handlers + with.keep - without.handlers - without.keep,
+                    _ => 0.0,
+                };
+                found[place] = (with.measure + with.decide + of_chunks) / phases;
+            }
+        }
+        Ok(found)
+    };
+    let slope = |[few, many]: [f64; 2]| ((many - few) / f64::from(MANY - FEW)).max(0.0);
+    // A rank has half of the chunks. Rank 0 also collects all.
+    let sync = per_phase(Period::Steps(1), 64_000)?;
+    let window = per_phase(Period::Every(Duration::from_millis(5)), 640_000)?;
+    let report_chunk = 2.0 * slope(window[1]);
+    let collect_chunk = (slope(window[0]) - slope(window[1])).max(0.0);
+    let fixed = (sync[1][0] - slope(sync[1]) * f64::from(FEW)).max(0.0);
+    costs.extend([
+        ("report_ns", fixed / 2.0),
+        ("packet_ns", fixed / 2.0),
+        ("report_chunk_ns", report_chunk),
+        ("collect_chunk_ns", collect_chunk),
+        ("sync_chunk_ns", (2.0 * slope(sync[1]) - report_chunk).max(0.0)),
+    ]);
+    Ok(())
+}
+
+/// Chunks that move, as they are and encoded.
+fn moves(costs: &mut Vec<(&'static str, f64)>) -> Result<(), Error> {
+    let per_end = |chunks: u32, bytes: usize, wire: bool| -> Result<f64, Error> {
+        let nomads = Nomads { chunks, bytes, syncs: 20, computes: false };
+        let config = Config::default().ranks(2).lb("rotate")?.wire_always(wire);
+        let (_, report) = nomads.run(config)?;
+        let migrate = spent(&report, 0).migrate + spent(&report, 1).migrate;
+        Ok(migrate / (2.0 * f64::from(chunks) * nomads.syncs as f64))
+    };
+    costs.push(("move_ns", per_end(256, 64, false)?));
+    let (short, long) = (per_end(64, 64, true)?, per_end(64, 1 << 16, true)?);
+    costs.push(("move_byte_ns", ((long - short) / f64::from(1 << 16)).max(0.0)));
+    Ok(())
+}
+
+/// First passes over states after a move, against later ones.
+fn reloads(costs: &mut Vec<(&'static str, f64)>) -> Result<(), Error> {
+    let mut sum = 0.0;
+    let sizes = [1 << 15, 1 << 16, 1 << 17];
+    for bytes in sizes {
+        let nomads = Nomads { chunks: 8, bytes, syncs: 10, computes: true };
+        let (passes, _) = nomads.run(Config::default().ranks(2).lb("rotate")?)?;
+        sum += (passes.first_ns - passes.later_ns).max(0.0) / bytes as f64;
+    }
+    costs.push(("reload_byte_ns", sum / sizes.len() as f64));
+    Ok(())
+}
+
+/// Decisions of `refine` on small and large snapshots beside a busy neighbour.
+fn decisions(costs: &mut Vec<(&'static str, f64)>) {
+    let Ok(refine) = ARRAYS.parse("refine") else { return };
+    let took_ns = |chunks: usize, ranks: usize| {
+        let snapshot = Workload::NoisyRank.snapshot(chunks, ranks, 1);
+        let once = || {
+            let begin = thread_cpu_ns();
+            std::hint::black_box(refine.assign(std::hint::black_box(&snapshot)));
+            thread_cpu_ns() - begin
+        };
+        // The first one fills the caches.
+        (0..4).map(|_| once()).min().unwrap_or(0) as f64
+    };
+    let (small, chunks, ranks) = (took_ns(128, 2), took_ns(4096, 2), took_ns(4096, 64));
+    let per_chunk = ((chunks - small) / f64::from(4096 - 128)).max(0.0);
+    let per_rank = ((ranks - chunks) / 62.0).max(0.0);
+    let fixed = (small - 128.0 * per_chunk - 2.0 * per_rank).max(0.0);
+    costs.extend([("decision_ns", fixed), ("decision_chunk_ns", per_chunk), ("decision_rank_ns", per_rank)]);
+}
