@@ -114,18 +114,8 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 }
 
 impl Options {
-    /// The named scenarios, or the described one once per period, with the requested network, overheads and costs.
+    /// The named scenarios, or the described one once per period, with the requested network and overheads.
     fn scenarios(&self) -> Result<Vec<ArrayScenario>, Error> {
-        let machine = self.overheads.machine_costs()?;
-        let mut scenarios = self.described()?;
-        if let Some(costs) = machine {
-            scenarios.iter_mut().for_each(|scenario| costs.apply(scenario));
-        }
-        Ok(scenarios)
-    }
-
-    /// The same without the costs of a machine.
-    fn described(&self) -> Result<Vec<ArrayScenario>, Error> {
         let source = self.common.cluster.source("--iterations");
         let cost = chunk_cost::parse(&self.described.cost).map_err(Error::Usage)?;
         let recorded = matches!(cost, ChunkCost::Recorded { .. });

@@ -14,7 +14,7 @@ use super::description::program::Shape;
 use super::description::{Description, Source, array, pool, steps, wrong};
 use super::files::Files;
 use super::recording::{self, EVENTS_MOST};
-use crate::toml_file::{Document, Place, option_value};
+use crate::toml_file::{Document, Node, Place, Value, option_value};
 use crate::{Error, room};
 
 /// A file that describes everything.
@@ -193,6 +193,13 @@ fn variants(document: &Document, folder: &Path) -> Result<Vec<Variant>, Error> {
         for (field, value) in &combination {
             let set = document.set(field, (*value).clone());
             set.map_err(|what| document.wrong_at(&value.place, field, &what))?;
+        }
+        // `costs = "calibration.toml"` is short for `costs.calibration`.
+        if let Some(costs @ Node { value: Value::Text(_), .. }) = document.field("costs").cloned() {
+            let costs = Value::Fields([("calibration".to_owned(), costs)].into());
+            let place = Place::Line(1);
+            // A name of one step can always be set.
+            let _ = document.set("costs", Node { place, value: costs });
         }
         let mut description: Description = document.read()?;
         folder.clone_into(&mut description.folder);

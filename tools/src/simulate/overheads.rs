@@ -11,8 +11,6 @@ use presentation::count_parser;
 use super::cluster::RANKS_MOST;
 use super::description::{Decision, Description};
 use super::values;
-use crate::Error;
-use crate::calibrate::MachineCosts;
 
 /// The shortest time slice. Each slice is simulated, so shorter ones take very long.
 const SLICE_MIN: Nanos = 10_000;
@@ -92,14 +90,7 @@ impl OverheadOptions {
         description.costs.decision = Some(self.decision_cost);
         description.costs.time_slice = Some(self.time_slice);
         description.costs.noise = Some(self.noise);
-    }
-
-    /// Reads the costs of a machine, if there is a file.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is wrong.
-    pub(super) fn machine_costs(&self) -> Result<Option<MachineCosts>, Error> {
-        self.costs.as_deref().map(MachineCosts::read).transpose()
+        description.costs.calibration.clone_from(&self.costs);
     }
 }
 

@@ -12,6 +12,7 @@ use virtual_cluster::{
 use super::cluster::{Cluster, Defaults};
 use super::program::{Generator, Pattern};
 use super::{Decision, Description, Source, wrong};
+use crate::calibrate::MachineCosts;
 use crate::simulate::chunk_cost::{self, ChunkCost, Shape};
 use crate::simulate::overheads::clock;
 use crate::{Error, input, recorded, room};
@@ -66,7 +67,7 @@ pub(in super::super) fn overlay(
     scenario: &mut ArrayScenario,
 ) -> Result<(), Error> {
     set_network(description, &mut scenario.network);
-    set_costs(description, scenario);
+    set_costs(description, scenario)?;
     check_messages(scenario, source)?;
     let (chunks, ranks) = (scenario.array.chunks, scenario.array.workers.len());
     let needed = u64::from(chunks) * CHUNK_BYTES + ranks as u64 * RANK_BYTES;
@@ -106,7 +107,7 @@ pub(in super::super) fn set_network(description: &Description, network: &mut Net
 }
 
 /// Sets bandwidths, costs and errors.
-fn set_costs(description: &Description, scenario: &mut ArrayScenario) {
+fn set_costs(description: &Description, scenario: &mut ArrayScenario) -> Result<(), Error> {
     let Description { network, costs, .. } = description;
     if let Some(rate) = costs.move_bandwidth {
         scenario.move_cost = MoveCost { bytes_per_second: rate, ..scenario.move_cost };
@@ -129,6 +130,10 @@ fn set_costs(description: &Description, scenario: &mut ArrayScenario) {
         noise: Noise { relative_sd: costs.noise.unwrap_or(0.0), seed: description.seed() },
         ..Overheads::default()
     };
+    if let Some(file) = &costs.calibration {
+        MachineCosts::read(&description.folder.join(file))?.apply(scenario);
+    }
+    Ok(())
 }
 
 /// Refuses messages that take too long: all chunks of a rank exchange with eight neighbours, one message after another.

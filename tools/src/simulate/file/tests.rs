@@ -55,8 +55,8 @@ fn a_file_and_options_that_say_the_same_have_the_same_results() {
 #[test]
 fn the_example_can_be_run() {
     let example = caribou(&["simulate", "file", "--example"]).unwrap();
-    let text = simulate(&example, &["--set", "program.iterations=40"]).unwrap();
-    assert!(text.starts_with("cloud: 8 x 2 workers, 256 chunks, 40 iterations"), "{text}");
+    let text = simulate(&example, &[]).unwrap();
+    assert!(text.starts_with("cloud: 8 x 2 workers, 256 chunks, 500 iterations"), "{text}");
     let lines: String = example
         .lines()
         .map(|line| match line.strip_prefix("# ") {
@@ -116,6 +116,25 @@ fn a_simulated_array_writes_a_sound_trace() {
     let loads = format!("[program]\ngenerator = \"recorded\"\nloads = \"{}\"\n", dir.join("0-none"));
     let again = simulate(&loads, &["--set", "balance.strategies=none,refine"]).unwrap();
     assert!(again.contains("4 x 1 workers, 32 chunks, 9 iterations"), "its syncs are phases: {again}");
+}
+
+#[test]
+fn the_costs_of_a_machine_are_read() {
+    let costs = Scratch::file("costs.toml", "[costs]\niteration_ns = 1e6\n");
+    let said = |text: &str| words(&simulate(text, &[]).unwrap(), "none")[1].parse::<f64>().unwrap();
+    let (free, given) = (said(SMALL), format!("costs = \"{}\"\n{SMALL}", costs.text()));
+    assert!(said(&given) > 1.9 * free, "an iteration costs a millisecond more");
+    let long = given.replace("costs = ", "costs.calibration = ");
+    assert!((said(&long) - said(&given)).abs() < 1e-9);
+    let both = format!("costs.decision = \"1us\"\n{long}");
+    refused(
+        simulate(&both, &[]),
+        "cloud.toml:1: costs.decision: the calibration has it too, expected one of them",
+    );
+    refused(
+        simulate(&given.replace("costs.toml", "cost.toml"), &[]),
+        "cost.toml: cannot be read: No such file",
+    );
 }
 
 #[test]
