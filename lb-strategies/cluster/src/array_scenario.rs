@@ -42,6 +42,8 @@ pub struct ArrayScenario {
     pub homes: Option<Arc<[Home]>>,
     /// True if each chunk of the grid exchanges messages with its neighbours. Otherwise chunks are independent.
     pub exchange: bool,
+    /// By chunk, the chunks that it sends to; none for the neighbours in the grid.
+    pub sends_to: Option<Arc<[Vec<u32>]>>,
     /// The cost of moving chunks.
     pub move_cost: MoveCost,
     /// The network between ranks.
@@ -70,6 +72,7 @@ impl ArrayScenario {
             costs: ChunkCosts::Fixed(Costs::Equal),
             homes: None,
             exchange: true,
+            sends_to: None,
             move_cost: MOVE_COST,
             network: Network { rtt: SECOND / 10_000, ..Network::default() },
             overheads: Overheads::default(),
@@ -127,7 +130,11 @@ impl ArrayScenario {
             Some(homes) => run.homes(homes),
             None => run,
         };
-        if self.exchange { run.exchange(|chunk| grid.beside(chunk)).run() } else { run.run() }
+        match &self.sends_to {
+            _ if !self.exchange => run.run(),
+            Some(sends_to) => run.exchange(|chunk| sends_to[chunk as usize].clone()).run(),
+            None => run.exchange(|chunk| grid.beside(chunk)).run(),
+        }
     }
 
     /// The time that the best placement would take if chunks could be divided and no chunk waited for another, s.

@@ -15,71 +15,71 @@ const SPIN_NS: u64 = 250_000;
 /// A file of costs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct MachineCosts {
+pub struct MachineCosts {
     /// The machine on which the costs were measured.
-    pub(crate) machine: Machine,
+    pub machine: Machine,
     /// The costs.
-    pub(crate) costs: RuntimeCosts,
+    pub costs: RuntimeCosts,
 }
 
 /// The machine on which costs were measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Machine {
+pub struct Machine {
     /// Processor and system.
-    pub(crate) name: String,
+    pub name: String,
     /// Number of vCPUs that the process may use.
-    pub(crate) vcpus: u32,
+    pub vcpus: u32,
     /// Number of ranks with which costs between ranks were measured.
-    pub(crate) ranks: u32,
+    pub ranks: u32,
     /// Day of the measurement, as in 2026-11-30.
-    pub(crate) date: String,
+    pub date: String,
     /// Version of Caribou.
-    pub(crate) caribou: String,
+    pub caribou: String,
 }
 
 /// Costs of the runtime; a cost that is not given is 0. All but the latencies are CPU time of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct RuntimeCosts {
+pub struct RuntimeCosts {
     /// To find a ready chunk and run it, per iteration of a chunk, ns.
-    pub(crate) iteration_ns: f64,
+    pub iteration_ns: f64,
     /// Per message to a chunk of the same rank, sending and receiving together, ns.
-    pub(crate) local_message_ns: f64,
+    pub local_message_ns: f64,
     /// Per message to another rank of the process, to send it and again to receive it, ns.
-    pub(crate) remote_message_ns: f64,
+    pub remote_message_ns: f64,
     /// Per byte of such a message, to send it and again to receive it, ns: the bytes are in the other vCPU's cache.
-    pub(crate) remote_byte_ns: f64,
+    pub remote_byte_ns: f64,
     /// Per message to another process, to encode and send it, and again to receive it, without the network, ns.
-    pub(crate) encoded_message_ns: f64,
+    pub encoded_message_ns: f64,
     /// Per byte of such a message, to send it and again to receive it, ns.
-    pub(crate) encoded_byte_ns: f64,
+    pub encoded_byte_ns: f64,
     /// Latency of a message between ranks of a process whose workers are awake, ns.
-    pub(crate) latency_ns: f64,
+    pub latency_ns: f64,
     /// Latency added by a worker that sleeps, ns.
-    pub(crate) wake_ns: f64,
+    pub wake_ns: f64,
     /// A rank's part in a sync or window, whatever its number of chunks, ns.
-    pub(crate) report_ns: f64,
+    pub report_ns: f64,
     /// Per chunk that a rank reports, at a sync or window, ns.
-    pub(crate) report_chunk_ns: f64,
+    pub report_chunk_ns: f64,
     /// Per chunk that comes to a sync and is resumed, in addition, ns.
-    pub(crate) sync_chunk_ns: f64,
+    pub sync_chunk_ns: f64,
     /// Per chunk of all ranks, on rank 0, to collect the reports and predict loads, at a sync or window, ns.
-    pub(crate) collect_chunk_ns: f64,
+    pub collect_chunk_ns: f64,
     /// Per packet of a sync, window or migration, on the rank that gets it, ns.
-    pub(crate) packet_ns: f64,
+    pub packet_ns: f64,
     /// Of a decision of `refine`, whatever the number of chunks and ranks, ns.
-    pub(crate) decision_ns: f64,
+    pub decision_ns: f64,
     /// Per chunk, of a decision of `refine`, ns.
-    pub(crate) decision_chunk_ns: f64,
+    pub decision_chunk_ns: f64,
     /// Per rank, of a decision of `refine`, ns.
-    pub(crate) decision_rank_ns: f64,
+    pub decision_rank_ns: f64,
     /// Per chunk that moves within a process, on the rank that it leaves and again on the rank that it comes to, ns.
-    pub(crate) move_ns: f64,
+    pub move_ns: f64,
     /// Per byte of a chunk that moves between processes, to encode and again to decode it, without the network, ns.
-    pub(crate) move_byte_ns: f64,
+    pub move_byte_ns: f64,
     /// Per byte of the state of a chunk, in its first iteration after a move, ns: the caches are cold.
-    pub(crate) reload_byte_ns: f64,
+    pub reload_byte_ns: f64,
 }
 
 impl MachineCosts {
@@ -111,7 +111,7 @@ impl MachineCosts {
     }
 
     /// Gives a scenario these costs.
-    pub(crate) fn apply(&self, scenario: &mut ArrayScenario) {
+    pub fn apply(&self, scenario: &mut ArrayScenario) {
         self.costs.apply(scenario);
     }
 
@@ -138,7 +138,7 @@ impl MachineCosts {
 impl RuntimeCosts {
     /// Gives a scenario these costs. Ranks of one host are threads of a process. With several hosts all ranks are
     /// processes: what crosses ranks is encoded, and the network of the scenario stays as it is.
-    pub(crate) fn apply(&self, scenario: &mut ArrayScenario) {
+    pub fn apply(&self, scenario: &mut ArrayScenario) {
         let ranks = scenario.array.workers.len() as u32;
         let is_process = scenario.overheads.bandwidths.host(ranks.saturating_sub(1)) == 0;
         let is_crowded = scenario.crowding() > 1;

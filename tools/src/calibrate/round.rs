@@ -33,9 +33,6 @@ pub(super) struct Round {
     pub(super) share: f64,
 }
 
-/// The runs of a round, in this order. A round is shown as that many steps of progress.
-pub(super) const STEPS: u64 = 8;
-
 /// A ring without syncs.
 const RING: Ring = Ring { chunks: 64, reach: 1, numbers: 0, warm: 100, timed: 1500 };
 /// Numbers in a long message.
