@@ -9,6 +9,7 @@
 //! caribou balance --trace traces --lb refine,greedy                  decide the syncs of a recorded run again
 //! caribou calibrate                                                  measure what the runtime costs, for simulations
 //! caribou simulate pool --scenario F7 --compare static,leases        pools on a cluster in virtual time
+//! caribou simulate file cloud.toml                                   what a file describes, in virtual time
 //! caribou paper caa                                                  the experiments of a paper again, with verdicts
 //! caribou checkpoint list checkpoints                                the checkpoints from which a run can restart
 //! caribou top localhost:9977                                         watch a running program
@@ -35,6 +36,7 @@ mod resize;
 mod room;
 mod simulate;
 mod snapshot_file;
+mod toml_file;
 mod top;
 mod trace;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::array_simulation::{Array, ArrayRun, Home, RunArray};
+use super::array_simulation::{Array, ArrayRun, Executed, Home, RunArray};
 use super::chunk_costs::{ChunkCosts, Grid};
 use super::costs::Costs;
 use super::crowded::Crowded;
@@ -15,6 +15,9 @@ use lb_strategies::arrays::balancer::MOVE_COST;
 use lb_strategies::arrays::strategy::Strategy;
 use lb_strategies::pools::machine::{Nanos, SECOND};
 use lb_strategies::virtual_time::vcpus::Vcpus;
+
+/// The chunks that a chunk sends to.
+pub type SendsTo = Arc<dyn Fn(u32) -> Vec<u32> + Send + Sync>;
 
 /// An array on a cluster, the same in each run under any strategy.
 ///
@@ -42,8 +45,8 @@ pub struct ArrayScenario {
     pub homes: Option<Arc<[Home]>>,
     /// True if each chunk of the grid exchanges messages with its neighbours. Otherwise chunks are independent.
     pub exchange: bool,
-    /// By chunk, the chunks that it sends to; none for the neighbours in the grid.
-    pub sends_to: Option<Arc<[Vec<u32>]>>,
+    /// The chunks that each chunk sends to after each iteration, instead of its neighbours in the grid.
+    pub sends_to: Option<SendsTo>,
     /// The cost of moving chunks.
     pub move_cost: MoveCost,
     /// The network between ranks.
@@ -87,8 +90,32 @@ impl ArrayScenario {
         Grid::of(self.array.chunks)
     }
 
-    /// The vCPUs of one run, shared by the workers of each host if there are not enough of them.
+    /// The rank on which each chunk begins.
+    pub fn first_ranks(&self) -> Vec<u32> {
+        match &self.homes {
+            Some(homes) => homes.iter().map(|home| home.rank.0).collect(),
+            None => self.array.blocks().collect(),
+        }
+    }
+
+    /// Returns for each chunk the chunks that it sends to after each iteration.
+    pub fn receivers(&self) -> impl Fn(u32) -> Vec<u32> + '_ {
+        let grid = self.grid();
+        move |chunk| match &self.sends_to {
+            Some(sends_to) => sends_to(chunk),
+            None if self.exchange => grid.beside(chunk),
+            None => Vec::new(),
+        }
+    }
+
+    /// The vCPUs of one run, shared by the workers of each host if there are not enough of them, and cut into time slices.
     fn vcpus(&self) -> Box<dyn Vcpus> {
+        let vcpus = self.whole_vcpus();
+        if self.slice > 0 { Box::new(Sliced::new(vcpus, self.slice)) } else { vcpus }
+    }
+
+    /// The same without time slices.
+    fn whole_vcpus(&self) -> Box<dyn Vcpus> {
         let vcpus = (self.make_vcpus)();
         match self.vcpus_per_host {
             Some(count) => {
@@ -114,32 +141,44 @@ impl ArrayScenario {
 
     /// The same. Calls `progress` now and then, with the executed part of all iterations.
     pub fn run_telling(&self, strategy: Arc<dyn Strategy>, progress: impl Fn(f64)) -> ArrayRun {
+        self.prepared(strategy, &mut *self.vcpus(), progress).run()
+    }
+
+    /// The same. Calls `watch` for each executed iteration, and keeps the reports of syncs, which have all chunks.
+    pub fn run_watched(
+        &self,
+        strategy: Arc<dyn Strategy>,
+        progress: impl Fn(f64),
+        watch: impl FnMut(Executed),
+    ) -> ArrayRun {
+        self.prepared(strategy, &mut *self.vcpus(), progress).watch(watch).keep_reports().run()
+    }
+
+    /// The run under `strategy` on these vCPUs.
+    fn prepared<'r>(
+        &'r self,
+        strategy: Arc<dyn Strategy>,
+        vcpus: &'r mut dyn Vcpus,
+        progress: impl Fn(f64) + 'r,
+    ) -> RunArray<'r> {
         let (grid, all) = (self.grid(), f64::from(self.array.chunks) * self.array.iterations as f64);
-        let mut vcpus = self.vcpus();
-        if self.slice > 0 {
-            vcpus = Box::new(Sliced::new(vcpus, self.slice));
-        }
-        let run = RunArray::new(&self.array, strategy, &mut *vcpus)
+        let run = RunArray::new(&self.array, strategy, vcpus)
             .links(self.network.links())
             .move_cost(self.move_cost)
             .overheads(&self.overheads)
             .crowding(self.crowding())
-            .progress(|executed| progress(executed as f64 / all))
-            .work(|chunk, iteration| self.costs.work(grid, chunk, iteration));
+            .progress(move |executed| progress(executed as f64 / all))
+            .work(move |chunk, iteration| self.costs.work(grid, chunk, iteration));
         let run = match &self.homes {
             Some(homes) => run.homes(homes),
             None => run,
         };
-        match &self.sends_to {
-            _ if !self.exchange => run.run(),
-            Some(sends_to) => run.exchange(|chunk| sends_to[chunk as usize].clone()).run(),
-            None => run.exchange(|chunk| grid.beside(chunk)).run(),
-        }
+        if self.exchange || self.sends_to.is_some() { run.exchange(self.receivers()) } else { run }
     }
 
     /// The time that the best placement would take if chunks could be divided and no chunk waited for another, s.
     pub fn ideal_s(&self) -> f64 {
         let workers: Vec<_> = self.array.all_workers().map(|worker| (worker, 0)).collect();
-        ideal_s(&workers, &mut *self.vcpus(), self.costs.total(self.grid(), self.array.iterations))
+        ideal_s(&workers, &mut *self.whole_vcpus(), self.costs.total(self.grid(), self.array.iterations))
     }
 }

@@ -88,6 +88,12 @@ impl Array {
         self.iterations.saturating_sub(1).checked_div(period).unwrap_or(0)
     }
 
+    /// The rank of each chunk if chunks begin in blocks.
+    pub fn blocks(&self) -> impl Iterator<Item = u32> + use<> {
+        let (chunks, ranks) = (self.chunks as usize, self.workers.len());
+        (0..chunks).map(move |chunk| block(chunk, chunks, ranks) as u32)
+    }
+
     /// All workers, in order.
     pub fn all_workers(&self) -> impl Iterator<Item = Worker> + '_ {
         lb_strategies::virtual_time::vcpus::all_workers(&self.workers)
@@ -156,14 +162,16 @@ pub struct Executed {
     pub begun: Nanos,
     /// Time at which the iteration ended.
     pub end: Nanos,
+    /// CPU time of the worker. For the rest of the time it waited for its vCPU.
+    pub cpu_ns: Nanos,
 }
 
 impl<'r> RunArray<'r> {
     /// One unit of work per chunk and iteration, no messages, no delay on links, and moves at the balancer's assumed
     /// cost.
     pub fn new(array: &Array, strategy: Arc<dyn Strategy>, vcpus: &'r mut dyn Vcpus) -> Self {
-        let (chunks, ranks) = (array.chunks as usize, array.workers.len());
-        let home = |chunk| Home { rank: Rank(block(chunk, chunks, ranks) as u32), migratable: true };
+        let chunks = array.chunks as usize;
+        let home = |rank| Home { rank: Rank(rank), migratable: true };
         Self {
             array: array.clone(),
             strategy,
@@ -171,7 +179,7 @@ impl<'r> RunArray<'r> {
             links: Box::new(0),
             work: Box::new(|_, _| 1.0),
             sends_to: Groups::by(chunks, std::iter::empty()),
-            homes: (0..chunks).map(home).collect(),
+            homes: array.blocks().map(home).collect(),
             move_cost: MOVE_COST,
             overheads: Overheads::default(),
             crowding: 1,

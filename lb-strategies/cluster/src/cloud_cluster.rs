@@ -15,6 +15,7 @@
 //! - The interfering VM always runs, and gets half of the vCPU that it shares.
 //! - Wave2D takes as long for a cell as Stencil2D. Mol3D has the cells and pairs of cells of 92,000 atoms
 //!   ([`Program::Mol3d`]) and takes [`MOLECULES_S`] for an iteration on one fast VM.
+//! - A sync takes half of an iteration, a move 2 ms and the time of its bytes on 1 Gbit/s ([`Syncs`]).
 //! - Each chunk has an overhead of [`CHUNK_S`] in each iteration, and blocks that exceed the second-level cache are slower
 //!   ([`CACHE_BYTES`], [`UNCACHED`]). Both matter only where the size of chunks changes.
 
@@ -160,19 +161,27 @@ pub struct Cloud {
     pub beside: Beside,
     /// When chunks are balanced.
     pub period: Period,
-    /// Time of a sync at least, and the standard deviation of measurements; see [`Syncs`].
+    /// What syncs cost, and how well they measure.
     pub syncs: Syncs,
 }
 
-/// What syncs cost, and how well they measure.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// What syncs cost, and how well they measure. The paper has no numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Syncs {
-    /// Time of the decision, s.
+    /// Time of the reports and the decision, s.
     pub decision_s: f64,
     /// Time to pack and unpack a chunk, s.
     pub move_s: f64,
-    /// Standard deviation of a measured load, as a part of it.
+    /// Standard deviation of a measured load, as a part of it, at a sync every 20 iterations. It falls with the square root
+    /// of the number of iterations.
     pub error: f64,
+}
+
+impl Default for Syncs {
+    /// Half of the time of an iteration for a sync, and 2 ms for a chunk of 512 KiB.
+    fn default() -> Self {
+        Self { decision_s: 0.05, move_s: 0.002, error: 0.01 }
+    }
 }
 
 impl Cloud {
@@ -195,10 +204,19 @@ impl Cloud {
         if rank < self.slow { SLOW_CLOCK } else { second_half }
     }
 
-    /// Seconds of an iteration without balancing or a neighbour.
-    pub fn iteration_s(&self) -> f64 {
+    /// Seconds of an iteration without balancing or a neighbour, with its barrier.
+    fn iteration_s(&self) -> f64 {
         let slowest = (0..self.vms).map(|rank| self.speed(rank)).fold(f64::INFINITY, f64::min);
         self.program.costs().iter().sum::<f64>() / f64::from(self.vms) / slowest + BARRIER_S
+    }
+
+    /// The times between which the neighbour is there, s. Meanwhile iterations without balancing take as long as its VM.
+    fn neighbour_s(&self) -> Option<[f64; 2]> {
+        let (from, to) = self.interferes?;
+        let (quiet_s, last) = (self.iteration_s(), self.vms - 1);
+        let compute_s = self.program.costs().iter().sum::<f64>() / f64::from(self.vms);
+        let beside_s = quiet_s.max(2.0 * compute_s / self.speed(last) + BARRIER_S);
+        Some([from * quiet_s, from * quiet_s + (to - from) * beside_s])
     }
 
     /// The paper's experiment.
@@ -214,14 +232,9 @@ impl Cloud {
         let cloud = *self;
         let speeds =
             PerWorker::new(&array.workers, move |worker| Series::constant(cloud.speed(worker.rank.0)));
-        // Iterations in which the neighbour is there take as long as its VM does.
-        let quiet_s = self.iteration_s();
-        let compute_s = program.costs().iter().sum::<f64>() / f64::from(vms);
-        let beside_s = quiet_s.max(2.0 * compute_s / self.speed(vms - 1) + BARRIER_S);
-        let neighbour = self.interferes.map(|(from, to)| {
-            let from_s = from * quiet_s;
-            let to_s = from_s + (to - from) * beside_s;
-            Neighbour { presence: Presence::Between { from_s, to_s }, ..Neighbour::always(Rank(vms - 1)) }
+        let neighbour = self.neighbour_s().map(|[from_s, to_s]| Neighbour {
+            presence: Presence::Between { from_s, to_s },
+            ..Neighbour::always(Rank(vms - 1))
         });
         let shares = self.beside.shares(neighbour.as_slice());
         let slows = self.beside == Beside::Core;
@@ -236,7 +249,11 @@ impl Cloud {
         scenario.overheads.barrier = Some((BARRIER_S * SECOND as f64) as u64);
         scenario.overheads.decision =
             super::DecisionCost::PerChunk((decision_s * SECOND as f64 / f64::from(program.chunks())) as u64);
-        scenario.overheads.noise = Noise { relative_sd: error, seed: 1 };
+        let measured = match self.period {
+            Period::Steps(steps) => steps as f64,
+            Period::Auto | Period::Every(_) => 20.0,
+        };
+        scenario.overheads.noise = Noise { relative_sd: error * (20.0 / measured.max(1.0)).sqrt(), seed: 1 };
         scenario.overheads.bandwidths.between_hosts = 1.25e8;
         scenario.overheads.bandwidths.within_host = 1e9;
         scenario.overheads.bandwidths.ranks_per_host = VMS_PER_NODE;
@@ -244,8 +261,34 @@ impl Cloud {
         scenario
     }
 
-    /// The time that no placement can beat: work that can be divided at will, and the barriers, s.
+    /// The time that no placement can beat, with [`BARRIER_S`] after each iteration, s. Chunks are whole if they are equal;
+    /// those of Mol3D are so many that they count as divisible.
     pub fn bound_s(&self) -> f64 {
-        self.scenario().ideal_s() + BARRIER_S * (self.program.iterations() - 1) as f64
+        let [quiet_s, beside_s] = [false, true].map(|beside| self.least_iteration_s(beside) + BARRIER_S);
+        let [from_s, to_s] = self.neighbour_s().unwrap_or([f64::INFINITY; 2]);
+        let all = self.program.iterations() as f64;
+        let before = (from_s / quiet_s).min(all);
+        let during = ((to_s - from_s) / beside_s).min(all - before);
+        (all - during) * quiet_s + if during > 0.0 { during * beside_s } else { 0.0 } - BARRIER_S
+    }
+
+    /// Least time in which all VMs together compute an iteration, s.
+    fn least_iteration_s(&self, beside: bool) -> f64 {
+        let costs = self.program.costs();
+        let speed = |rank| self.speed(rank) * if beside && rank == self.vms - 1 { 0.5 } else { 1.0 };
+        let speeds: Vec<f64> = (0..self.vms).map(speed).collect();
+        let divisible_s = costs.iter().sum::<f64>() / speeds.iter().sum::<f64>();
+        if self.program == Program::Mol3d {
+            return divisible_s;
+        }
+        let cost_s = costs[0];
+        let fits =
+            |at_s: f64| -> f64 { speeds.iter().map(|speed| (at_s * speed / cost_s + 1e-9).floor()).sum() };
+        // The last VM ends with a whole number of chunks.
+        let ends = speeds.iter().flat_map(|speed| {
+            let least = (divisible_s * speed / cost_s).floor();
+            (0..3).map(move |more| (least + f64::from(more)) * cost_s / speed)
+        });
+        ends.filter(|&at_s| fits(at_s) >= costs.len() as f64).fold(f64::INFINITY, f64::min)
     }
 }

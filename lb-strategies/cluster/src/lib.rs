@@ -63,7 +63,7 @@ pub mod slices;
 pub mod step_scenario;
 pub mod step_simulation;
 
-pub use array_scenario::ArrayScenario;
+pub use array_scenario::{ArrayScenario, SendsTo};
 pub use array_scenarios::{ARRAY_SCENARIOS, ArrayScenarioEntry, array_scenario};
 pub use array_simulation::{Array, ArrayRun, Executed, Home, RunArray, SyncRun};
 pub use chunk_costs::{ChunkCosts, Grid};

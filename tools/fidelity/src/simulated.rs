@@ -87,7 +87,8 @@ pub(crate) fn scenario(
     scenario.costs = ChunkCosts::Listed(CostTable::new(chunks, table.collect()));
     let home = |&rank: &u32| Home { rank: Rank(rank), migratable: true };
     scenario.homes = Some(loads.ranks.iter().map(home).collect());
-    scenario.sends_to = Some(Arc::from(loads.sends_to.clone()));
+    let sends_to = loads.sends_to.clone();
+    scenario.sends_to = Some(Arc::new(move |chunk| sends_to[chunk as usize].clone()));
     scenario
 }
 

@@ -3,11 +3,12 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use lb_strategies::{Choice, MoveCost};
+use lb_strategies::MoveCost;
 use serde::{Deserialize, Serialize};
 use virtual_cluster::{ArrayScenario, DecisionCost};
 
-use crate::{Error, input};
+use crate::Error;
+use crate::toml_file::Document;
 
 /// Time for which an idle worker spins, ns, if waits are usually shorter.
 const SPIN_NS: u64 = 250_000;
@@ -88,24 +89,16 @@ impl MachineCosts {
     /// # Errors
     /// One line with the file, the line, the field, and the nearest valid name.
     pub(crate) fn read(file: &Path) -> Result<MachineCosts, Error> {
-        let name = file.display().to_string();
-        let text = input::read_text(file)
-            .map_err(|error| Error::File(format!("{name}: cannot be read: {error}")))?;
-        Self::parse(&name, &text)
+        Self::of(&Document::open(file)?)
     }
 
-    fn parse(name: &str, text: &str) -> Result<MachineCosts, Error> {
-        let costs: MachineCosts = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| line_of(text, span.start));
-            Error::File(format!("{name}:{line}: {}", plain(error.message())))
-        })?;
+    fn of(document: &Document) -> Result<MachineCosts, Error> {
+        let costs: MachineCosts = document.read()?;
         match costs.costs.entries().into_iter().find(|(_, value, _)| !(0.0..=1e12).contains(value)) {
             None => Ok(costs),
             Some((field, value, _)) => {
-                let named = |line: &str| line.trim_start().starts_with(field);
-                let line = text.lines().position(named).map_or(1, |before| before + 1);
-                let expected = "expected a number of ns from 0 to 1e12";
-                Err(Error::File(format!("{name}:{line}: costs.{field}: {value}, {expected}")))
+                let what = format!("{value}, expected a number of ns from 0 to 1e12");
+                Err(document.wrong(&format!("costs.{field}"), &what))
             }
         }
     }
@@ -238,29 +231,13 @@ fn rounded(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
 }
 
-/// The line of a place in a text, from 1.
-fn line_of(text: &str, place: usize) -> usize {
-    1 + text.bytes().take(place).filter(|&byte| byte == b'\n').count()
-}
-
-/// The message of the parser in one line. An unknown field is named with the nearest one.
-fn plain(message: &str) -> String {
-    let known: Vec<&'static str> =
-        RuntimeCosts::default().entries().iter().map(|(field, ..)| *field).collect();
-    let tables = ["machine", "costs", "name", "vcpus", "ranks", "date", "caribou"];
-    match message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next()) {
-        Some(field) => {
-            let nearest = Choice::new(field, known.into_iter().chain(tables)).nearest;
-            let did_you = nearest.map_or_else(String::new, |nearest| format!(", did you mean {nearest}?"));
-            format!("unknown field {field}{did_you}")
-        }
-        None => message.split_whitespace().collect::<Vec<_>>().join(" "),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parsed(text: &str) -> Result<MachineCosts, Error> {
+        MachineCosts::of(&Document::parse("c.toml", text)?)
+    }
 
     #[test]
     fn what_is_written_is_read_and_applied() {
@@ -270,7 +247,7 @@ mod tests {
         for (number, field) in (1..).zip(fields) {
             written.costs.set(field, f64::from(number));
         }
-        let read = MachineCosts::parse("c.toml", &written.to_toml()).expect("it is valid");
+        let read = parsed(&written.to_toml()).expect("it is valid");
         assert_eq!(read.costs, written.costs);
         assert_eq!(
             read.costs.entries().map(|(_, value, _)| value),
@@ -280,22 +257,17 @@ mod tests {
 
     #[test]
     fn a_mistake_is_one_line_with_its_place() {
-        let error = |text: &str| MachineCosts::parse("c.toml", text).unwrap_err().to_string();
-        assert_eq!(error("[costs]\n\nwake_n = 3"), "c.toml:3: unknown field wake_n, did you mean wake_ns?");
+        let error = |text: &str| parsed(text).unwrap_err().to_string();
+        assert_eq!(
+            error("[costs]\n\nwake_n = 3"),
+            "c.toml:3: costs.wake_n: unknown field, did you mean wake_ns?"
+        );
         assert_eq!(
             error("[costs]\nmove_ns = -3"),
             "c.toml:2: costs.move_ns: -3, expected a number of ns from 0 to 1e12"
         );
-        assert!(
-            error("[costs]\nmove_ns = nan").contains(":2: costs.move_ns: NaN"),
-            "{}",
-            error("[costs]\nmove_ns = nan")
-        );
-        assert!(
-            error("[costs]\nmove_ns = \"3\"").starts_with("c.toml:2: "),
-            "{}",
-            error("[costs]\nmove_ns = \"3\"")
-        );
+        assert!(error("[costs]\nmove_ns = nan").starts_with("c.toml:2: costs.move_ns: NaN, expected"));
+        assert!(error("[costs]\nmove_ns = \"3\"").starts_with("c.toml:2: costs.move_ns: "));
         assert!(error("[costs").starts_with("c.toml:1: "));
     }
 }

@@ -383,12 +383,14 @@ impl EventLoop<'_> {
         let it = &mut self.chunks[chunk as usize];
         let iteration = it.next;
         it.has_executed();
-        it.cpu_ns += self.execution.spent(worker).cpu_ns - running.cpu_ns;
+        let cpu_ns = self.execution.spent(worker).cpu_ns - running.cpu_ns;
+        it.cpu_ns += cpu_ns;
         self.run.executed += 1;
         if self.run.executed.is_multiple_of(TOLD) {
             (self.progress)(self.run.executed);
         }
-        (self.watch)(Executed { chunk, iteration, worker: name, begun: running.begun, end: self.now });
+        let (begun, end, cpu_ns) = (running.begun, self.now, cpu_ns.round() as Nanos);
+        (self.watch)(Executed { chunk, iteration, worker: name, begun, end, cpu_ns });
         self.count(iteration);
         if iteration + 1 < self.array.iterations {
             self.send_halos(chunk, iteration + 1);
@@ -398,7 +400,8 @@ impl EventLoop<'_> {
             self.enqueue_if_ready(chunk);
         }
         let it = &self.chunks[chunk as usize];
-        if it.waits && it.leaves_for.is_some() {
+        // At a sync a decision that takes time leaves chunks waiting that are to move. No rank counts them as running.
+        if self.windows.is_some() && it.waits && it.leaves_for.is_some() {
             self.held(chunk);
         }
     }
@@ -496,7 +499,12 @@ impl EventLoop<'_> {
     pub(super) fn decide(&mut self, gathered: Reports) {
         let mut report = self.phase_report(gathered);
         if let Some(windows) = &mut self.windows {
-            let Some(step) = windows.undecided.decide_step(report) else { return };
+            let step = if self.balancer.strategy().terms().must_pay {
+                windows.undecided.decide_step(report)
+            } else {
+                Some(windows.undecided.decide(report))
+            };
+            let Some(step) = step else { return };
             windows.migrates = true;
             report = step;
         }
