@@ -27,6 +27,8 @@ const EQUAL: f64 = 0.01;
 const WORKERS: f64 = 0.05;
 /// How uncertain a gain is if chunks have another size: caches are not modelled, and the cost of messages is estimated.
 const SIZE: f64 = 0.03;
+/// How uncertain a gain is if uneven chunks are divided, whose parts are uneven too: for costs that differ by their mean.
+const UNEVEN: f64 = 0.05;
 /// The part of the difference between the two models that is uncertain.
 const MODEL: f64 = 0.25;
 /// A share below this means that others took part of the vCPU.
@@ -147,7 +149,11 @@ fn one(
     let is_run = std::ptr::eq(base, outcomes);
     let of_model = MODEL * apart + mixture.error.abs() * gain.abs();
     let of_workers = if change.shares_ranks(recording) { WORKERS } else { 0.0 };
-    let of_size = if change.size == Size::Same { 0.0 } else { SIZE };
+    let of_size = match change.size {
+        Size::Same => 0.0,
+        Size::Joined(_) => SIZE,
+        Size::Divided(_) => SIZE + UNEVEN * recording.unevenness().min(1.0),
+    };
     Judged {
         change: change.clone(),
         gain,
