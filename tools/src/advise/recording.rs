@@ -16,7 +16,7 @@ use crate::trace::analysis::events::{Scope, by_worker, in_order};
 use crate::trace::open::warn;
 
 /// Number of costs, of each chunk on each step, that are replayed. More would take minutes.
-const CELLS_MAX: usize = 1_000_000;
+const CELLS_MAX: usize = 500_000;
 /// Speeds that differ by less are equal but for chance.
 const SPEED_NOISE: f64 = 0.05;
 /// The part of a vCPU that a rank has at least in a replay.
