@@ -52,6 +52,8 @@ pub(super) struct Recording {
     pub(super) move_cost: MoveCost,
     /// Time from the first handler to the end of the last replayed step, s.
     pub(super) took_s: f64,
+    /// True if later steps are left out.
+    pub(super) is_cut: bool,
     /// The strategy of the run, as it was given.
     pub(super) lb: String,
     pub(super) period: Period,
@@ -142,6 +144,7 @@ impl Recording {
             decision_ns: decision_ns(trace).unwrap_or(DECISION_NS),
             move_cost: moved.map_or(MOVE_COST, |(_, rate)| MoveCost { bytes_per_second: rate, ..MOVE_COST }),
             took_s: took_ns as f64 / 1e9,
+            is_cut: steps.is_cut,
             lb: if trace.run.lb.is_empty() { "none".into() } else { trace.run.lb.clone() },
             period: period(trace, steps.work.len() as u64 / per_iteration),
             steps_per_iteration: per_iteration,

@@ -62,8 +62,9 @@ pub(super) fn paragraph(recording: &Recording, judgement: &Judgement, out: &mut 
     let mut says = Vec::new();
     match judgement.best.map(|place| &judgement.rows[place]) {
         Some(best) => says.push(format!(
-            "Run it with {}: the run should take {} less time ({} instead of {}).",
+            "Run it with {}: {} should take {} less time ({} instead of {}).",
             settings(recording, &best.change),
+            if recording.is_cut { "the replayed steps" } else { "the run" },
             points(best),
             duration(1e9 * best.time_s),
             duration(1e9 * recording.took_s)
