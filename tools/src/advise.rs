@@ -7,12 +7,13 @@
 //! | `steps`, `recording` | read the work of chunks, their messages and the shares of vCPUs out of a trace |
 //! | `program` | divides or joins chunks |
 //! | `change`, `command_line` | list what is tried, and how to type it |
-//! | `replay` | runs the program in virtual time |
+//! | `replay`, `costs` | run the program in virtual time, with the costs of the runtime |
 //! | `judge` | compares the replays, and checks one of them against the recorded run |
 //! | `words`, `files` | write the advice |
 
 mod change;
 mod command_line;
+mod costs;
 mod files;
 mod judge;
 mod program;
@@ -23,8 +24,10 @@ mod usable;
 mod words;
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use crate::Error;
+use crate::calibrate::MachineCosts;
 use crate::trace::open::Input;
 
 /// The run, and where its advice goes.
@@ -33,6 +36,9 @@ use crate::trace::open::Input;
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
+    /// Costs of the runtime on the machine of the run, as `caribou calibrate` writes them; without it, those in the trace
+    #[arg(long, value_name = "FILE.toml")]
+    costs: Option<PathBuf>,
     #[command(flatten)]
     files: files::Files,
 }
@@ -51,7 +57,8 @@ The figures for a script, and a plot of the best changes
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     options.files.check()?;
     let trace = options.input.open()?;
-    let recording = recording::read(&trace)?;
+    let costs = options.costs.as_deref().map(MachineCosts::read).transpose()?;
+    let recording = recording::Recording { costs, ..recording::read(&trace)? };
     let judgement = judge::judge(&recording)?;
     words::paragraph(&recording, &judgement, out)?;
     writeln!(out)?;

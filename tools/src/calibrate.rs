@@ -24,8 +24,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use presentation::count_parser;
 
-use self::machine_costs::Machine;
-pub(crate) use self::machine_costs::MachineCosts;
+pub use self::machine_costs::{Machine, MachineCosts, RuntimeCosts};
 use self::round::Round;
 use self::summary::Summary;
 use crate::{Error, output};
@@ -63,6 +62,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let rounds = rounds(ranks, Duration::from_secs(options.seconds))?;
     let summary = Summary::of(&rounds, vcpus, ranks);
     summary.write(out)?;
+    summary.check()?;
     let machine = Machine {
         name: summary::machine_name(),
         vcpus,

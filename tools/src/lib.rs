@@ -42,6 +42,8 @@ mod toml_file;
 mod top;
 mod trace;
 
+pub use calibrate::{Machine, MachineCosts, RuntimeCosts};
+
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -212,6 +214,14 @@ pub fn check(trace: &Trace, messages_max: usize) -> Vec<String> {
 /// The place in the text, and what was expected there.
 pub fn snapshot(json: &[u8]) -> Result<Snapshot, String> {
     snapshot_file::parse(json)
+}
+
+/// Reads the costs of a machine, as `caribou calibrate` writes them.
+///
+/// # Errors
+/// One line with the file, the line, the field, and what was expected.
+pub fn machine_costs(file: &std::path::Path) -> Result<MachineCosts, String> {
+    MachineCosts::read(file).map_err(|error| error.to_string())
 }
 
 /// Returns the number of hosts in a trace as `--hosts-trace` reads it, and notes about the trace, one line each.

@@ -11,6 +11,8 @@ use crate::Error;
 
 /// Strategies that are tried, beside that of the run.
 const STRATEGIES: [&str; 3] = ["none", "refine", "greedy"];
+/// Chunks are not divided into more than this number for each worker.
+const CHUNKS_EACH_MAX: f64 = 256.0;
 /// The strategy of a run without settings.
 const DEFAULT: &str = "refine";
 /// Number of ranks from which `hierarchical` is tried.
@@ -108,8 +110,7 @@ pub(super) fn singles(recording: &Recording) -> Result<Vec<Change>, Error> {
     for period in periods(recording) {
         changes.push(Change { period, ..balanced.clone() });
     }
-    let sizes = [Size::Joined(4), Size::Joined(2), Size::Divided(2), Size::Divided(4)];
-    for size in sizes.into_iter().filter(|size| command_line::has_size(&recording.arguments, *size)) {
+    for size in sizes(recording).into_iter().filter(|size| *size != Size::Divided(16)) {
         changes.push(Change { size, ..run.clone() });
     }
     changes.extend(other_workers(recording).into_iter().map(|workers| Change { workers, ..run.clone() }));
@@ -125,9 +126,8 @@ pub(super) fn combined(recording: &Recording, best: &Change) -> Result<Vec<Chang
     }
     let mut changes = Vec::new();
     for base in bases {
-        let sizes = [Size::Joined(4), Size::Joined(2), Size::Divided(2), Size::Divided(4), Size::Divided(16)];
-        let typed = sizes.into_iter().filter(|size| command_line::has_size(&recording.arguments, *size));
-        changes.extend(typed.map(|size| Change { size, ..base.clone() }));
+        let sizes = sizes(recording).into_iter();
+        changes.extend(sizes.map(|size| Change { size, ..base.clone() }));
         changes
             .extend(other_workers(recording).into_iter().map(|workers| Change { workers, ..base.clone() }));
     }
@@ -135,6 +135,18 @@ pub(super) fn combined(recording: &Recording, best: &Change) -> Result<Vec<Chang
     let is_idle = |change: &Change| change.workers.len() == 1 && change.moves() && change.lb != recording.lb;
     changes.retain(|change| !is_idle(change));
     Ok(distinct(changes))
+}
+
+/// The sizes of chunks that can be typed, and leave enough chunks for each worker, but not very many.
+fn sizes(recording: &Recording) -> Vec<Size> {
+    let all = [Size::Joined(4), Size::Joined(2), Size::Divided(2), Size::Divided(4), Size::Divided(16)];
+    let each = recording.chunks() as f64 / f64::from(recording.workers.iter().sum::<u32>().max(1));
+    let has_room = |size: &Size| match size {
+        Size::Divided(parts) => each * f64::from(*parts) <= CHUNKS_EACH_MAX,
+        Size::Same | Size::Joined(_) => true,
+    };
+    let is_typed = |size: &Size| command_line::has_size(&recording.arguments, *size);
+    all.into_iter().filter(has_room).filter(is_typed).collect()
 }
 
 /// The periods that the run has room for.

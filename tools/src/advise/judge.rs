@@ -7,8 +7,8 @@
 //! the run as it was is compared with the recorded time, and the two models are mixed so that it comes out right, if the
 //! recorded time lies between them. The uncertainty of a gain has these parts: half of the range over replays that begin at
 //! other parts of the run, a quarter of the difference between the two models, and the error with which the recorded time is
-//! reproduced, as a part of the gain. There are further
-//! parts where workers share ranks, or chunks are divided, in another way.
+//! reproduced, as a part of the time that remains. Further parts are added where workers share ranks, or chunks are divided,
+//! in another way.
 
 use super::change::{Change, combined, singles};
 use super::program::Size;
@@ -27,6 +27,10 @@ const EQUAL: f64 = 0.01;
 const WORKERS: f64 = 0.05;
 /// How uncertain a gain is if chunks have another size: caches are not modelled, and the cost of messages is estimated.
 const SIZE: f64 = 0.03;
+/// The part of the gain of larger chunks that is uncertain: they save messages, but may not fit into a cache.
+const JOINED: f64 = 0.5;
+/// How uncertain a gain is if uneven chunks are divided, whose parts are uneven too: for costs that differ by their mean.
+const UNEVEN: f64 = 0.05;
 /// The part of the difference between the two models that is uncertain.
 const MODEL: f64 = 0.25;
 /// A share below this means that others took part of the vCPU.
@@ -145,9 +149,14 @@ fn one(
     moves.sort_unstable();
     let (gain, spread) = (middle(&gains), (gains[gains.len() - 1] - gains[0]) / 2.0);
     let is_run = std::ptr::eq(base, outcomes);
-    let of_model = MODEL * apart + mixture.error.abs() * gain.abs();
+    let is_same = gains.iter().all(|gain| *gain == 0.0);
+    let of_model = MODEL * apart + if is_same { 0.0 } else { mixture.error.abs() * (1.0 - gain).max(0.0) };
     let of_workers = if change.shares_ranks(recording) { WORKERS } else { 0.0 };
-    let of_size = if change.size == Size::Same { 0.0 } else { SIZE };
+    let of_size = match change.size {
+        Size::Same => 0.0,
+        Size::Joined(_) => SIZE.max(JOINED * gain.abs()),
+        Size::Divided(_) => SIZE + UNEVEN * recording.unevenness().min(1.0),
+    };
     Judged {
         change: change.clone(),
         gain,

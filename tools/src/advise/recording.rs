@@ -11,11 +11,12 @@ use virtual_cluster::Home;
 use super::command_line;
 use super::steps::{RankTimes, Steps, Totals};
 use crate::Error;
+use crate::calibrate::MachineCosts;
 use crate::trace::analysis::events::{Scope, by_worker, in_order};
 use crate::trace::open::warn;
 
 /// Number of costs, of each chunk on each step, that are replayed. More would take minutes.
-const CELLS_MAX: usize = 1_000_000;
+const CELLS_MAX: usize = 500_000;
 /// Speeds that differ by less are equal but for chance.
 const SPEED_NOISE: f64 = 0.05;
 /// The part of a vCPU that a rank has at least in a replay.
@@ -57,6 +58,8 @@ pub(super) struct Recording {
     /// Number of steps in an iteration of the program, after which it may come to a sync.
     pub(super) steps_per_iteration: u64,
     pub(super) ranks: Vec<RankTimes>,
+    /// Costs of the runtime that were measured on this machine, if there is a file of them.
+    pub(super) costs: Option<MachineCosts>,
     /// The command line.
     pub(super) arguments: Vec<String>,
     /// Standard deviation of measured speeds, as a part of their mean.
@@ -143,6 +146,7 @@ impl Recording {
             period: period(trace, steps.work.len() as u64 / per_iteration),
             steps_per_iteration: per_iteration,
             ranks: steps.ranks.clone(),
+            costs: None,
             arguments: trace.run.arguments.clone(),
             noise: noise(trace),
             work: work(&mut steps),
@@ -158,6 +162,15 @@ impl Recording {
     /// Number of steps.
     pub(super) fn steps(&self) -> usize {
         self.work.len()
+    }
+
+    /// The standard deviation of the work of chunks over its mean.
+    pub(super) fn unevenness(&self) -> f64 {
+        let of_chunk = |chunk: usize| self.work.iter().map(|row| f64::from(row[chunk])).sum::<f64>();
+        let works: Vec<f64> = (0..self.chunks()).map(of_chunk).collect();
+        let mean = works.iter().sum::<f64>() / works.len().max(1) as f64;
+        let square = works.iter().map(|work| (work - mean).powi(2)).sum::<f64>() / works.len().max(1) as f64;
+        if mean > 0.0 { square.sqrt() / mean } else { 0.0 }
     }
 
     /// All work, in seconds on the fastest vCPU.

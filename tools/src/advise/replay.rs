@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use lb_strategies::Period;
 use lb_strategies::pool::{Nanos, SECOND};
-use virtual_cluster::{
-    Array, Bandwidths, DecisionCost, Noise, Overheads, PerWorker, RunArray, Series, Shared, Sliced, Traces,
-    Vcpus, Worker, ideal_s,
-};
+use virtual_cluster::{Array, PerWorker, RunArray, Series, Shared, Sliced, Traces, Vcpus, Worker, ideal_s};
 
 use super::change::Change;
+use super::costs;
 use super::program::Program;
 use super::recording::{Recording, Vcpu};
 
@@ -73,11 +71,12 @@ pub(super) fn replay(recording: &Recording, change: &Change, conditions: Conditi
     let shares_ranks =
         change.workers.iter().zip(&recording.workers).any(|(now, recorded)| *now > 1 && *recorded == 1);
     let lock_ns = if shares_ranks { SHARED_RANK_NS } else { 0.0 };
+    let (overheads, move_cost) = costs::of(recording, &program, &array, conditions.seed);
     let mut vcpus = vcpus(recording, &change.workers, conditions);
     let run = RunArray::new(&array, Arc::clone(&change.strategy), &mut *vcpus)
         .links(recording.latency_ns)
-        .move_cost(recording.move_cost)
-        .overheads(&overheads(recording, &program, conditions.seed))
+        .move_cost(move_cost)
+        .overheads(&overheads)
         .homes(&program.homes_on(ranks))
         .work(|chunk, step| match (step as usize + first, conditions.records) {
             (step, true) => program.recorded_work(chunk, step),
@@ -97,15 +96,6 @@ pub(super) fn replay(recording: &Recording, change: &Change, conditions: Conditi
         idle: idle.collect(),
         steps_s: run.iteration_times().iter().map(|&ns| ns as f64 / SECOND as f64).collect(),
     })
-}
-
-fn overheads(recording: &Recording, program: &Program<'_>, seed: u64) -> Overheads {
-    Overheads {
-        bandwidths: Bandwidths { message_bytes: program.message_bytes, ..Bandwidths::default() },
-        decision: DecisionCost::PerChunk(recording.decision_ns),
-        noise: Noise { relative_sd: recording.noise, seed },
-        ..Overheads::default()
-    }
 }
 
 /// The time that the best placement would take if chunks could be divided and never waited for each other, s.

@@ -19,6 +19,8 @@ const WEAK: f64 = 0.1;
 const EVEN: f64 = 0.05;
 /// Number of rows of the table, the run included.
 const ROWS: usize = 16;
+/// Another change is told if it gains so much more than the advice.
+const MORE: f64 = 0.02;
 /// A rank got all of its vCPU if it got more.
 const WHOLE: f64 = 0.9;
 
@@ -68,6 +70,7 @@ pub(super) fn paragraph(recording: &Recording, judgement: &Judgement, out: &mut 
         )),
         None => says.push(nothing(recording, judgement)),
     }
+    says.extend(less_certain(recording, judgement));
     says.extend(more_vcpus(recording, judgement));
     says.push(why(recording, judgement));
     says.push(checked(judgement));
@@ -89,6 +92,20 @@ fn nothing(recording: &Recording, judgement: &Judgement) -> String {
         "Nothing helps on the same vCPUs: of {} no one saves more than 2 % and more than its uncertainty.{best}",
         plural(tried, "change")
     )
+}
+
+/// A change that should gain more than the advice, but is less certain or more effort.
+fn less_certain(recording: &Recording, judgement: &Judgement) -> Option<String> {
+    let gain = judgement.best.map(|place| judgement.rows[place].gain)?;
+    let is_more = |row: &&Judged| {
+        row.gain > gain + MORE && row.gain > row.uncertainty && !row.change.needs_vcpus(recording)
+    };
+    let row = judgement.rows[1..].iter().find(is_more)?;
+    Some(format!(
+        "More, but with more effort or less certainty: {} ({}).",
+        settings(recording, &row.change),
+        points(row)
+    ))
 }
 
 /// What other vCPUs would give, which are not free.

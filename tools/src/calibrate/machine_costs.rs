@@ -3,11 +3,12 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use lb_strategies::{Choice, MoveCost};
+use lb_strategies::MoveCost;
 use serde::{Deserialize, Serialize};
 use virtual_cluster::{ArrayScenario, DecisionCost};
 
-use crate::{Error, input};
+use crate::Error;
+use crate::toml_file::Document;
 
 /// Time for which an idle worker spins, ns, if waits are usually shorter.
 const SPIN_NS: u64 = 250_000;
@@ -15,71 +16,71 @@ const SPIN_NS: u64 = 250_000;
 /// A file of costs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct MachineCosts {
+pub struct MachineCosts {
     /// The machine on which the costs were measured.
-    pub(crate) machine: Machine,
+    pub machine: Machine,
     /// The costs.
-    pub(crate) costs: RuntimeCosts,
+    pub costs: RuntimeCosts,
 }
 
 /// The machine on which costs were measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Machine {
+pub struct Machine {
     /// Processor and system.
-    pub(crate) name: String,
+    pub name: String,
     /// Number of vCPUs that the process may use.
-    pub(crate) vcpus: u32,
+    pub vcpus: u32,
     /// Number of ranks with which costs between ranks were measured.
-    pub(crate) ranks: u32,
+    pub ranks: u32,
     /// Day of the measurement, as in 2026-11-30.
-    pub(crate) date: String,
+    pub date: String,
     /// Version of Caribou.
-    pub(crate) caribou: String,
+    pub caribou: String,
 }
 
 /// Costs of the runtime; a cost that is not given is 0. All but the latencies are CPU time of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct RuntimeCosts {
+pub struct RuntimeCosts {
     /// To find a ready chunk and run it, per iteration of a chunk, ns.
-    pub(crate) iteration_ns: f64,
+    pub iteration_ns: f64,
     /// Per message to a chunk of the same rank, sending and receiving together, ns.
-    pub(crate) local_message_ns: f64,
+    pub local_message_ns: f64,
     /// Per message to another rank of the process, to send it and again to receive it, ns.
-    pub(crate) remote_message_ns: f64,
+    pub remote_message_ns: f64,
     /// Per byte of such a message, to send it and again to receive it, ns: the bytes are in the other vCPU's cache.
-    pub(crate) remote_byte_ns: f64,
+    pub remote_byte_ns: f64,
     /// Per message to another process, to encode and send it, and again to receive it, without the network, ns.
-    pub(crate) encoded_message_ns: f64,
+    pub encoded_message_ns: f64,
     /// Per byte of such a message, to send it and again to receive it, ns.
-    pub(crate) encoded_byte_ns: f64,
+    pub encoded_byte_ns: f64,
     /// Latency of a message between ranks of a process whose workers are awake, ns.
-    pub(crate) latency_ns: f64,
+    pub latency_ns: f64,
     /// Latency added by a worker that sleeps, ns.
-    pub(crate) wake_ns: f64,
+    pub wake_ns: f64,
     /// A rank's part in a sync or window, whatever its number of chunks, ns.
-    pub(crate) report_ns: f64,
+    pub report_ns: f64,
     /// Per chunk that a rank reports, at a sync or window, ns.
-    pub(crate) report_chunk_ns: f64,
+    pub report_chunk_ns: f64,
     /// Per chunk that comes to a sync and is resumed, in addition, ns.
-    pub(crate) sync_chunk_ns: f64,
+    pub sync_chunk_ns: f64,
     /// Per chunk of all ranks, on rank 0, to collect the reports and predict loads, at a sync or window, ns.
-    pub(crate) collect_chunk_ns: f64,
+    pub collect_chunk_ns: f64,
     /// Per packet of a sync, window or migration, on the rank that gets it, ns.
-    pub(crate) packet_ns: f64,
+    pub packet_ns: f64,
     /// Of a decision of `refine`, whatever the number of chunks and ranks, ns.
-    pub(crate) decision_ns: f64,
+    pub decision_ns: f64,
     /// Per chunk, of a decision of `refine`, ns.
-    pub(crate) decision_chunk_ns: f64,
+    pub decision_chunk_ns: f64,
     /// Per rank, of a decision of `refine`, ns.
-    pub(crate) decision_rank_ns: f64,
+    pub decision_rank_ns: f64,
     /// Per chunk that moves within a process, on the rank that it leaves and again on the rank that it comes to, ns.
-    pub(crate) move_ns: f64,
+    pub move_ns: f64,
     /// Per byte of a chunk that moves between processes, to encode and again to decode it, without the network, ns.
-    pub(crate) move_byte_ns: f64,
+    pub move_byte_ns: f64,
     /// Per byte of the state of a chunk, in its first iteration after a move, ns: the caches are cold.
-    pub(crate) reload_byte_ns: f64,
+    pub reload_byte_ns: f64,
 }
 
 impl MachineCosts {
@@ -88,30 +89,22 @@ impl MachineCosts {
     /// # Errors
     /// One line with the file, the line, the field, and the nearest valid name.
     pub(crate) fn read(file: &Path) -> Result<MachineCosts, Error> {
-        let name = file.display().to_string();
-        let text = input::read_text(file)
-            .map_err(|error| Error::File(format!("{name}: cannot be read: {error}")))?;
-        Self::parse(&name, &text)
+        Self::of(&Document::open(file)?)
     }
 
-    fn parse(name: &str, text: &str) -> Result<MachineCosts, Error> {
-        let costs: MachineCosts = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| line_of(text, span.start));
-            Error::File(format!("{name}:{line}: {}", plain(error.message())))
-        })?;
+    fn of(document: &Document) -> Result<MachineCosts, Error> {
+        let costs: MachineCosts = document.read()?;
         match costs.costs.entries().into_iter().find(|(_, value, _)| !(0.0..=1e12).contains(value)) {
             None => Ok(costs),
             Some((field, value, _)) => {
-                let named = |line: &str| line.trim_start().starts_with(field);
-                let line = text.lines().position(named).map_or(1, |before| before + 1);
-                let expected = "expected a number of ns from 0 to 1e12";
-                Err(Error::File(format!("{name}:{line}: costs.{field}: {value}, {expected}")))
+                let what = format!("{value}, expected a number of ns from 0 to 1e12");
+                Err(document.wrong(&format!("costs.{field}"), &what))
             }
         }
     }
 
     /// Gives a scenario these costs.
-    pub(crate) fn apply(&self, scenario: &mut ArrayScenario) {
+    pub fn apply(&self, scenario: &mut ArrayScenario) {
         self.costs.apply(scenario);
     }
 
@@ -138,7 +131,7 @@ impl MachineCosts {
 impl RuntimeCosts {
     /// Gives a scenario these costs. Ranks of one host are threads of a process. With several hosts all ranks are
     /// processes: what crosses ranks is encoded, and the network of the scenario stays as it is.
-    pub(crate) fn apply(&self, scenario: &mut ArrayScenario) {
+    pub fn apply(&self, scenario: &mut ArrayScenario) {
         let ranks = scenario.array.workers.len() as u32;
         let is_process = scenario.overheads.bandwidths.host(ranks.saturating_sub(1)) == 0;
         let is_crowded = scenario.crowding() > 1;
@@ -238,29 +231,13 @@ fn rounded(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
 }
 
-/// The line of a place in a text, from 1.
-fn line_of(text: &str, place: usize) -> usize {
-    1 + text.bytes().take(place).filter(|&byte| byte == b'\n').count()
-}
-
-/// The message of the parser in one line. An unknown field is named with the nearest one.
-fn plain(message: &str) -> String {
-    let known: Vec<&'static str> =
-        RuntimeCosts::default().entries().iter().map(|(field, ..)| *field).collect();
-    let tables = ["machine", "costs", "name", "vcpus", "ranks", "date", "caribou"];
-    match message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next()) {
-        Some(field) => {
-            let nearest = Choice::new(field, known.into_iter().chain(tables)).nearest;
-            let did_you = nearest.map_or_else(String::new, |nearest| format!(", did you mean {nearest}?"));
-            format!("unknown field {field}{did_you}")
-        }
-        None => message.split_whitespace().collect::<Vec<_>>().join(" "),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parsed(text: &str) -> Result<MachineCosts, Error> {
+        MachineCosts::of(&Document::parse("c.toml", text)?)
+    }
 
     #[test]
     fn what_is_written_is_read_and_applied() {
@@ -270,7 +247,7 @@ mod tests {
         for (number, field) in (1..).zip(fields) {
             written.costs.set(field, f64::from(number));
         }
-        let read = MachineCosts::parse("c.toml", &written.to_toml()).expect("it is valid");
+        let read = parsed(&written.to_toml()).expect("it is valid");
         assert_eq!(read.costs, written.costs);
         assert_eq!(
             read.costs.entries().map(|(_, value, _)| value),
@@ -280,22 +257,17 @@ mod tests {
 
     #[test]
     fn a_mistake_is_one_line_with_its_place() {
-        let error = |text: &str| MachineCosts::parse("c.toml", text).unwrap_err().to_string();
-        assert_eq!(error("[costs]\n\nwake_n = 3"), "c.toml:3: unknown field wake_n, did you mean wake_ns?");
+        let error = |text: &str| parsed(text).unwrap_err().to_string();
+        assert_eq!(
+            error("[costs]\n\nwake_n = 3"),
+            "c.toml:3: costs.wake_n: unknown field, did you mean wake_ns?"
+        );
         assert_eq!(
             error("[costs]\nmove_ns = -3"),
             "c.toml:2: costs.move_ns: -3, expected a number of ns from 0 to 1e12"
         );
-        assert!(
-            error("[costs]\nmove_ns = nan").contains(":2: costs.move_ns: NaN"),
-            "{}",
-            error("[costs]\nmove_ns = nan")
-        );
-        assert!(
-            error("[costs]\nmove_ns = \"3\"").starts_with("c.toml:2: "),
-            "{}",
-            error("[costs]\nmove_ns = \"3\"")
-        );
+        assert!(error("[costs]\nmove_ns = nan").starts_with("c.toml:2: costs.move_ns: NaN, expected"));
+        assert!(error("[costs]\nmove_ns = \"3\"").starts_with("c.toml:2: costs.move_ns: "));
         assert!(error("[costs").starts_with("c.toml:1: "));
     }
 }

@@ -33,9 +33,6 @@ pub(super) struct Round {
     pub(super) share: f64,
 }
 
-/// The runs of a round, in this order. A round is shown as that many steps of progress.
-pub(super) const STEPS: u64 = 8;
-
 /// A ring without syncs.
 const RING: Ring = Ring { chunks: 64, reach: 1, numbers: 0, warm: 100, timed: 1500 };
 /// Numbers in a long message.
@@ -46,7 +43,10 @@ const LONG_BYTES: f64 = NUMBERS as f64 * 8.0;
 const ENDS: f64 = 4.0;
 /// Numbers of chunks of rings with syncs or windows.
 const FEW: u32 = 32;
-const MANY: u32 = 1024;
+const MANY: u32 = 2048;
+/// A sync per iteration, and the shortest windows.
+const SYNC: Period = Period::Steps(1);
+const WINDOW: Period = Period::Every(Duration::from_millis(1));
 
 fn quiet(ranks: u32) -> Result<Config, Error> {
     Ok(Config::default().ranks(ranks).lb("none")?.period(0))
@@ -116,6 +116,8 @@ fn messages(local: Local, costs: &mut Vec<(&'static str, f64)>) -> Result<(), Er
         costs.extend([(message_field, message), (byte_field, (of_bytes / ENDS / LONG_BYTES).max(0.0))]);
         if !wire {
             remote = message;
+            // A packet takes at least as long as a message.
+            costs.push(("packet_ns", message));
         }
     }
     // Two chunks send each other two messages, and wait for them.
@@ -126,40 +128,29 @@ fn messages(local: Local, costs: &mut Vec<(&'static str, f64)>) -> Result<(), Er
     Ok(())
 }
 
-/// Syncs and windows of two ranks, at which nothing moves.
+/// Syncs and windows at which nothing moves, by the CPU time of a rank that never waits.
 fn syncs(costs: &mut Vec<(&'static str, f64)>) -> Result<(), Error> {
-    // Per phase, what each rank does for it with few and with many chunks.
-    let per_phase = |period: Period, iterations: u64| -> Result<[[f64; 2]; 2], Error> {
-        let mut found = [[0.0; 2]; 2];
-        for (place, chunks) in [FEW, MANY].into_iter().enumerate() {
-            let ring = Ring { chunks, warm: 2, timed: iterations / u64::from(chunks), ..RING };
-            let (_, none) = ring.run(quiet(2)?, Placement::Block)?;
-            let (_, report) = ring.run(quiet(2)?.strategy(Stay).balance(period), Placement::Block)?;
-            for (rank, found) in found.iter_mut().enumerate() {
-                let (with, without) = (spent(&report, rank), spent(&none, rank));
-                let phases = with.phases.max(1.0);
-                let of_chunks = match period {
-                    Period::Steps(_) => with.handlers + with.keep - without.handlers - without.keep,
-                    _ => 0.0,
-                };
-                found[place] = (with.measure + with.decide + of_chunks) / phases;
-            }
-        }
-        Ok(found)
+    // What the rank of the ring does more per phase than without balancing, ns.
+    let per_phase = |chunks: u32, ranks: u32, period: Period, iterations: u32| -> Result<f64, Error> {
+        let ring = Ring { chunks, warm: 2, timed: u64::from(iterations / chunks), ..RING };
+        // All chunks are on the last rank. Rank 0 collects.
+        let placement = || Placement::by(move |_: u32, ranks| ranks - 1);
+        let (without, _) = ring.run(quiet(ranks)?, placement())?;
+        let (with, report) = ring.run(quiet(ranks)?.strategy(Stay).balance(period), placement())?;
+        let phases = spent(&report, 0).phases.max(1.0) * ring.timed as f64 / (ring.timed + ring.warm) as f64;
+        Ok((with.cpu_ns - without.cpu_ns) / phases)
     };
     let slope = |[few, many]: [f64; 2]| ((many - few) / f64::from(MANY - FEW)).max(0.0);
-    // A rank has half of the chunks. Rank 0 also collects all.
-    let sync = per_phase(Period::Steps(1), 64_000)?;
-    let window = per_phase(Period::Every(Duration::from_millis(5)), 640_000)?;
-    let report_chunk = 2.0 * slope(window[1]);
-    let collect_chunk = (slope(window[0]) - slope(window[1])).max(0.0);
-    let fixed = (sync[1][0] - slope(sync[1]) * f64::from(FEW)).max(0.0);
+    let sync = [per_phase(FEW, 1, SYNC, 40_000)?, per_phase(MANY, 1, SYNC, 80_000)?];
+    let window = per_phase(MANY, 1, WINDOW, 800_000)? / f64::from(MANY);
+    let of_chunk = slope(sync);
+    let both = window.clamp(0.0, of_chunk);
+    let report_chunk = (per_phase(MANY, 2, WINDOW, 800_000)? / f64::from(MANY)).clamp(0.0, both);
     costs.extend([
-        ("report_ns", fixed / 2.0),
-        ("packet_ns", fixed / 2.0),
+        ("report_ns", (sync[0] - of_chunk * f64::from(FEW)).max(0.0)),
         ("report_chunk_ns", report_chunk),
-        ("collect_chunk_ns", collect_chunk),
-        ("sync_chunk_ns", (2.0 * slope(sync[1]) - report_chunk).max(0.0)),
+        ("collect_chunk_ns", both - report_chunk),
+        ("sync_chunk_ns", of_chunk - both),
     ]);
     Ok(())
 }

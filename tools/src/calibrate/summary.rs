@@ -11,12 +11,16 @@ use crate::Error;
 
 /// Below this part of the time, others had the vCPU of a program too often.
 const BUSY: f64 = 0.95;
+/// Below this part, measurements are worth nothing.
+const HOPELESS: f64 = 0.75;
 /// A cost whose middle half is wider than this part of its median is uncertain.
 const WIDE: f64 = 0.5;
 
 /// The costs of all rounds.
 pub(super) struct Summary {
     rows: Vec<Row>,
+    /// The part of the time in which a program had its vCPU.
+    share: f64,
     /// What makes the measurement doubtful, one line each.
     warnings: Vec<String>,
 }
@@ -34,7 +38,25 @@ impl Summary {
         let row =
             |(field, _, meaning)| Row { field, meaning, quartiles: quartiles(values_of(rounds, field)) };
         let rows: Vec<Row> = RuntimeCosts::default().entries().into_iter().map(row).collect();
-        Self { warnings: warnings(rounds, &rows, vcpus, ranks), rows }
+        let shares = rounds.iter().map(|round| round.share).collect();
+        let share = quartiles(shares).map_or(0.0, |[_, median, _]| median);
+        Self { warnings: warnings(share, &rows, vcpus, ranks), share, rows }
+    }
+
+    /// Refuses costs that others on the vCPUs have distorted.
+    ///
+    /// # Errors
+    /// The part of the time in which a program had its vCPU.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        if self.share >= HOPELESS {
+            return Ok(());
+        }
+        let part = (self.share * 100.0).round();
+        Err(Error::Failed(format!(
+            "the machine is too busy or limited: a program had its vCPU for {part} % of the time, expected {} % at \
+             least; nothing is written",
+            HOPELESS * 100.0
+        )))
     }
 
     /// The medians.
@@ -84,10 +106,8 @@ fn shown(value: f64) -> String {
     }
 }
 
-fn warnings(rounds: &[Round], rows: &[Row], vcpus: u32, ranks: u32) -> Vec<String> {
+fn warnings(share: f64, rows: &[Row], vcpus: u32, ranks: u32) -> Vec<String> {
     let mut warnings = Vec::new();
-    let share =
-        quartiles(rounds.iter().map(|round| round.share).collect()).map_or(0.0, |[_, median, _]| median);
     if share < BUSY {
         let part = (share * 100.0).round();
         warnings.push(format!(
@@ -146,7 +166,9 @@ mod tests {
         assert!(text.contains("had its vCPU for 60 % of the time"), "{text}");
         assert!(text.contains("differ by half and more: move_ns."), "{text}");
         assert!(text.contains("not measured"), "{text}");
+        assert!(summary.check().unwrap_err().to_string().contains("for 60 % of the time, expected 75 %"));
         let quiet = Summary::of(&[round(1.0, 1.0)], 2, 2);
+        quiet.check().expect("it is quiet");
         assert!(quiet.warnings.is_empty(), "{:?}", quiet.warnings);
     }
 }

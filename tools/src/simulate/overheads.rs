@@ -49,7 +49,7 @@ pub(super) struct OverheadOptions {
     noise: f64,
     /// Costs of the runtime on a machine, as `caribou calibrate` writes them. They replace --message-cpu, --decision-cost and
     /// --bandwidth, and with all ranks on one host also --rtt.
-    #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["message_cpu", "decision_cost"])]
+    #[arg(long, value_name = "FILE.toml")]
     costs: Option<PathBuf>,
 }
 

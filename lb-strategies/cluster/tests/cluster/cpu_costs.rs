@@ -134,3 +134,25 @@ fn four_ranks_on_two_vcpus_take_twice_as_long() {
     assert_eq!((own, scenario.run(none()).makespan()), (40_000_000, 80_000_000));
     assert_eq!(scenario.ideal_s().to_bits(), 0.08_f64.to_bits());
 }
+
+#[test]
+fn a_worker_that_has_stopped_spinning_takes_a_while_to_wake_up() {
+    // Chunk 0 takes 2 ms, chunk 1 on the other rank 1 ms, and each waits for the other: so rank 1 waits for 1 ms.
+    let array = Array { chunks: 2, iterations: 10, ..array() };
+    let makespan = |spin, wake| {
+        let overheads = Overheads { spin, wake, ..Overheads::default() };
+        let mut vcpus = Traces::constant(|_| 1000.0);
+        let none = ARRAYS.parse("none").expect("listed").into();
+        let run = RunArray::new(&array, none, &mut vcpus).overheads(&overheads);
+        run.work(|chunk, _| if chunk == 0 { 2.0 } else { 1.0 })
+            .exchange(|chunk| vec![1 - chunk])
+            .run()
+            .makespan()
+    };
+    assert_eq!(makespan(0, 0), 20_000_000);
+    // Chunk 1 begins its iteration later, but still ends before chunk 0.
+    assert_eq!(makespan(0, 300_000), 20_000_000);
+    assert_eq!(makespan(1_000_000, 1_200_000), 20_000_000, "it spins for as long as it waits");
+    let late = makespan(500_000, 1_200_000);
+    assert!((21_000_000..24_000_000).contains(&late), "{late}");
+}

@@ -15,7 +15,7 @@ use super::{Decision, Description, Source, wrong};
 use crate::calibrate::MachineCosts;
 use crate::simulate::chunk_cost::{self, ChunkCost, Shape};
 use crate::simulate::overheads::clock;
-use crate::{Error, input, recorded, room};
+use crate::{Error, MachineCosts, input, recorded, room};
 
 /// Default number of chunks per worker.
 const CHUNKS_PER_WORKER: u32 = 16;
