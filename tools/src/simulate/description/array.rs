@@ -12,7 +12,6 @@ use virtual_cluster::{
 use super::cluster::{Cluster, Defaults};
 use super::program::{Generator, Pattern};
 use super::{Decision, Description, Source, wrong};
-use crate::calibrate::MachineCosts;
 use crate::simulate::chunk_cost::{self, ChunkCost, Shape};
 use crate::simulate::overheads::clock;
 use crate::{Error, MachineCosts, input, recorded, room};
