@@ -46,6 +46,10 @@ impl Sweep {
             sweep.add("", node, document)?;
         }
         if let Some(node) = document.field("seeds") {
+            if !matches!(node.value, Value::List(_)) {
+                let what = format!("{}, expected a list, as in [1, 2, 3]", node.value.kind());
+                return Err(document.wrong("seeds", &what));
+            }
             sweep.add(SEED, node, document)?;
         }
         let runs = sweep.fields.iter().map(|(_, values)| values.len()).try_fold(1_usize, usize::checked_mul);

@@ -10,7 +10,7 @@ use virtual_cluster::{ArrayScenario, Scenario, StepScenario};
 use super::array::tell_without_messages;
 use super::combinations::{self, Sweep};
 use super::compare::{Comparable, Policy, all_complete, compare_each, in_parallel, write_tables};
-use super::description::program::Shape;
+use super::description::program::{Generator, Shape};
 use super::description::{Description, Source, array, pool, steps, wrong};
 use super::files::Files;
 use super::recording::{self, EVENTS_MOST};
@@ -217,7 +217,12 @@ fn variants(document: &Document, folder: &Path) -> Result<Vec<Variant>, Error> {
 fn shape(variants: &[Variant]) -> Result<Shape, Error> {
     let mut shapes = Vec::new();
     for Variant { document, description, .. } in variants {
-        let shape = description.program.generator(document)?.shape();
+        let generator = description.program.generator(document)?;
+        if description.hosts.is_empty() && generator != Generator::Recorded {
+            let what = "there are none, expected [[hosts]] with count, vcpus and speed";
+            return Err(wrong(document, "hosts", &"", what));
+        }
+        let shape = generator.shape();
         description.check_shape(shape, document)?;
         shapes.push(shape);
     }

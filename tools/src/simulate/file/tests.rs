@@ -227,6 +227,13 @@ fn mistakes_in_a_file_are_one_line() {
         simulate(SMALL, &["--set", "hosts[3].count=5"]),
         "--set hosts[3].count=5: [3]: there are 1, counted from [0]",
     );
+    let pool = "[program]\ngenerator = \"pool\"\n";
+    refused(simulate(pool, &[]), "cloud.toml: hosts: there are none, expected [[hosts]] with count");
+    refused(simulate(&format!("seeds = 5\n{pool}"), &[]), "cloud.toml:1: seeds: a number, expected a list");
+    refused(
+        simulate(&format!("[hosts]\n{pool}"), &[]),
+        "cloud.toml:1: hosts: a table, expected a list or [[tables]]",
+    );
     refused(caribou(&["simulate", "file", "/nowhere.toml"]), "/nowhere.toml: cannot be read: No such file");
 }
 
