@@ -11,10 +11,12 @@
 
 mod caa;
 mod cloud_refine;
+mod dlb_jr;
 mod jacobi_factor;
 mod markdown;
 mod page;
 mod picture;
+mod ruper_lb;
 
 use std::fs;
 use std::io::Write;
@@ -74,9 +76,19 @@ const PAPERS: &[Paper] = &[
         page: cloud_refine::page,
     },
     Paper {
+        name: "ruper-lb",
+        about: "pools balanced by reports of speed, on two levels",
+        page: ruper_lb::page,
+    },
+    Paper {
         name: "caa",
         about: "pools of whole tasks: equal shares, then a choice between shares and a master",
         page: caa::page,
+    },
+    Paper {
+        name: "dlb-jr",
+        about: "supersteps: balancing, copies of jobs, and the choice between both",
+        page: dlb_jr::page,
     },
     Paper {
         name: "jacobi-factor",
@@ -121,7 +133,9 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         // Before minutes of simulation.
         papers.iter().try_for_each(|paper| output::check(&folder.join(format!("{}.md", paper.name))))?;
     }
-    let traces = options.hosts_trace.iter().map(|file| format!(" {}", file.display())).collect::<String>();
+    // Without folders, so that the page does not depend on where the traces are.
+    let name = |file: &PathBuf| format!(" {}", file.file_name().unwrap_or_default().to_string_lossy());
+    let traces: String = options.hosts_trace.iter().map(name).collect();
     for paper in papers {
         let began = Instant::now();
         let page = (paper.page)(&context);

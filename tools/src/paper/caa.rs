@@ -8,6 +8,7 @@ mod beyond;
 mod runs;
 
 use presentation::bars::Bars;
+use presentation::format::decimal;
 use virtual_cluster::crossbar_cluster::{CORES, CrossbarModel, TASKS};
 
 use self::runs::{Column, columns};
@@ -20,6 +21,7 @@ pub(super) fn page(context: &Context) -> Page {
         columns(context, "caa, figures 3 to 5", &[CrossbarModel::PAPER], context.repetitions(40, 6));
     let columns = &columns[0];
     let [first, .., last] = &columns[..] else { unreachable!("there are four numbers of cores") };
+    let [constants, reasons] = beyond::variations(context);
     let ahead = columns.iter().filter(|column| column.leases < column.adaptive).count();
     Page {
         title: "The combined adaptive algorithm, CAA (Filipović, Krstajić and Popović, 2021)",
@@ -48,8 +50,8 @@ pub(super) fn page(context: &Context) -> Page {
             figure_3(columns),
             figure_4(columns),
             figure_5(columns),
-            beyond::constants(context),
-            beyond::reasons(context),
+            constants,
+            reasons,
             beyond::policies(context),
         ],
         live: vec![Live {
@@ -127,7 +129,7 @@ fn figure_3(columns: &[Column]) -> Section {
     let count = columns.len();
     let gaps: Vec<f64> =
         columns.iter().map(|column| percent(1.0 - column.leases / column.adaptive)).collect();
-    let text = gaps.iter().map(|gap| format!("{gap:.1}")).collect::<Vec<_>>().join(", ");
+    let text = gaps.iter().map(|gap| decimal(*gap, 1)).collect::<Vec<_>>().join(", ");
     Section::new("Figure 3: execution times", "Mean times of DD, MS and CAA. The plot of the paper has no numbers in its text.")
         .picture("figure-3", "mean times of DD, MS, CAA, leases and the ideal on 16 to 128 cores", [bars.into()])
         .table(table)

@@ -53,6 +53,34 @@ fn load_factors_do_what_the_paper_says_but_for_two_speedups() {
 }
 
 #[test]
+fn the_combined_algorithm_does_what_its_paper_says_but_for_its_general_statements() {
+    all_but(
+        "caa",
+        &[
+            ("CAA takes less time than DD under", Verdict::Partly),
+            ("CAA takes less time than MS under", Verdict::Partly),
+            ("With a few tasks that are much longer", Verdict::Differs),
+        ],
+    );
+}
+
+#[test]
+fn ruper_does_what_its_paper_says() {
+    all_but(
+        "ruper-lb",
+        &[
+            ("Balanced runs take less time", Verdict::Partly),
+            ("Ranks look balanced without balancing", Verdict::Partly),
+        ],
+    );
+}
+
+#[test]
+fn balancing_and_copies_do_what_their_paper_says() {
+    all_but("dlb-jr", &[]);
+}
+
+#[test]
 fn a_page_has_its_statements_and_pictures_and_the_index_has_its_result() {
     let folder = std::env::temp_dir().join(format!("caribou-papers-{}", std::process::id()));
     let name = folder.display().to_string();

@@ -71,6 +71,11 @@ pub fn figure_8_jumps() -> Scenario {
 
 /// Figure 8 again: threads move over 64 hardware threads of 32 cores, and slow down the thread on the same core.
 pub fn figure_8_cores() -> Scenario {
-    let host = Host { cores: 32, alone: 2250.0, together: 1030.0, hold: 200.0, seed: 8 };
+    figure_8_cores_of(200.0, 8)
+}
+
+/// The same with other times for which a thread stays on a core, s in the mean, and another seed of its moves.
+pub fn figure_8_cores_of(hold: f64, seed: u64) -> Scenario {
+    let host = Host { cores: 32, alone: 2250.0, together: 1030.0, hold, seed };
     Scenario::new("F8b", figure_8_pool(), move || Box::new(HardwareThreads::new(&figure_8_pool(), host)))
 }
