@@ -8,6 +8,7 @@
 //! caribou balance --lbdata lbaf/data --phase all --svg front.svg     all strategies on the loads that vt recorded
 //! caribou balance --trace traces --lb refine,greedy                  decide the syncs of a recorded run again
 //! caribou calibrate                                                  measure what the runtime costs, for simulations
+//! caribou advise traces/run-1                                        what would make a recorded run faster
 //! caribou simulate pool --scenario F7 --compare static,leases        pools on a cluster in virtual time
 //! caribou simulate file cloud.toml                                   what a file describes, in virtual time
 //! caribou paper caa                                                  the experiments of a paper again, with verdicts
@@ -24,6 +25,7 @@
 //! | 2 | bad options, or a file or address that cannot be used |
 #![forbid(unsafe_code)]
 
+mod advise;
 mod balance;
 mod calibrate;
 mod checkpoint;
@@ -64,6 +66,8 @@ struct Options {
 enum Command {
     /// List the strategies and their parameters.
     Strategies,
+    /// Say what would make a recorded run faster, by replays with other settings.
+    Advise(advise::Options),
     /// Run strategies on snapshots of loads and compare their placements.
     Balance(balance::Options),
     /// Measure on this machine what the runtime costs, for simulations.
@@ -241,6 +245,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Re
         Command::Strategies => {
             Ok(out.write_all(lb_strategies::help(&[&ARRAYS, &POOLS, &SUPERSTEPS]).as_bytes())?)
         }
+        Command::Advise(options) => advise::run(&options, out),
         Command::Balance(options) => balance::run(&options, out),
         Command::Calibrate(options) => calibrate::run(&options, out),
         Command::Simulate(options) => simulate::run(&options, out),

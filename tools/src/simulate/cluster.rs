@@ -68,8 +68,9 @@ pub(super) struct Options {
     #[arg(long, default_value = "vcpu", value_parser = ["vcpu", CORE])]
     beside: String,
     /// Speeds of hosts as they were measured, a host for each rank, from the first again where there are more ranks: CSV as
-    /// `time_s,host,share`, `timestamp,value` (percent of CPU in use), `starttime,value` (speed), `vm,value` (speed) or
-    /// `name,percent,percent,...` every 300 s. Several files follow each other. --seed N begins with the N-th group of hosts.
+    /// `time_s,host,share`, `timestamp,value` (percent of CPU in use), `starttime,value` (speed), `vm,value` (speed),
+    /// `name,percent,percent,...` every 300 s, or Google's task usage. Several files follow each other. --seed N begins with
+    /// the N-th group of hosts.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     hosts_trace: Vec<PathBuf>,
     /// Seconds between two samples of a host, instead of what its trace says.

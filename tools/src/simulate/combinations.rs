@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use presentation::Table;
 use presentation::chart::{Axis, Chart, Series};
 use presentation::svg::{Area, Svg};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::compare::{Comparison, Metrics, Outcome};
 use super::table::{Rows, excess, percent, seconds, write_legend};
@@ -20,6 +20,8 @@ const SEED: &str = "seed";
 const COMBINATIONS_MOST: usize = 10_000;
 /// A field whose largest value is this many times its smallest has a logarithmic axis.
 const LOGARITHMIC: f64 = 8.0;
+/// Largest number of labels of the horizontal axis.
+const LABELS_MOST: usize = 12;
 /// Size in pixels of one panel of the picture.
 const SIZE: (f64, f64) = (720.0, 360.0);
 
@@ -44,6 +46,10 @@ impl Sweep {
             sweep.add("", node, document)?;
         }
         if let Some(node) = document.field("seeds") {
+            if !matches!(node.value, Value::List(_)) {
+                let what = format!("{}, expected a list, as in [1, 2, 3]", node.value.kind());
+                return Err(document.wrong("seeds", &what));
+            }
             sweep.add(SEED, node, document)?;
         }
         let runs = sweep.fields.iter().map(|(_, values)| values.len()).try_fold(1_usize, usize::checked_mul);
@@ -142,9 +148,8 @@ pub(super) fn write_table<M: Metrics>(comparisons: &[Comparison<M>], out: &mut d
         comparison.outcomes.iter().for_each(|outcome| table.row(comparison, outcome));
     }
     write!(out, "{}", table.table)?;
-    match M::BASELINE {
-        Some(baseline) => writeln!(out, "excess: over the ideal; saved: part of the time of `{baseline}`")?,
-        None => {}
+    if let Some(baseline) = M::BASELINE {
+        writeln!(out, "excess: over the ideal; saved: part of the time of `{baseline}`")?;
     }
     write_legend::<M>(out)
 }
@@ -184,13 +189,16 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / count
 }
 
+/// The fields of a panel and their values, and its rows.
+type Panel<'r, 'c, M> = (Vec<(&'c str, &'c str)>, Vec<&'r Row<'c, M>>);
+
 /// A picture of the time by the last swept field, with a line for each policy and a panel for each combination of the
 /// other fields; none without a sweep.
 pub(super) fn sweep_picture<M: Metrics>(comparisons: &[Comparison<M>]) -> Option<String> {
     let (field, _) = fields(comparisons.first()?).last()?;
     let rows = rows(comparisons);
     let scale = Scale::of(field, &rows);
-    let mut panels: Vec<(Vec<(&str, &str)>, Vec<&Row<'_, M>>)> = Vec::new();
+    let mut panels: Vec<Panel<'_, '_, M>> = Vec::new();
     for row in &rows {
         let mut others: Vec<_> = fields(row.comparison).collect();
         others.pop();
@@ -209,7 +217,7 @@ pub(super) fn sweep_picture<M: Metrics>(comparisons: &[Comparison<M>]) -> Option
         let others: Vec<String> = others.iter().map(|(field, value)| format!("{field} {value}")).collect();
         let caption = if others.is_empty() { comparisons[0].scenario.clone() } else { others.join(", ") };
         let chart = Chart {
-            caption: if scale.legend.is_empty() { caption } else { format!("{caption}; {}", scale.legend) },
+            caption,
             horizontal: scale.axis(),
             vertical: Axis { title: "time (s)".into(), from: 0.0, to: top, whole: false },
             bands: Vec::new(),
@@ -217,7 +225,7 @@ pub(super) fn sweep_picture<M: Metrics>(comparisons: &[Comparison<M>]) -> Option
             series: lines_of(rows, &scale, time),
         };
         let at = (SIZE.0 * (place % columns) as f64, SIZE.1 * (place / columns) as f64);
-        chart.draw(&mut svg, Area::at(at, SIZE));
+        chart.draw_labelled(&mut svg, Area::at(at, SIZE), &scale.labels);
     }
     Some(svg.finish())
 }
@@ -242,65 +250,56 @@ fn lines_of<M>(rows: &[&Row<'_, M>], scale: &Scale, time: impl Fn(&&Row<'_, M>) 
     series
 }
 
-/// The horizontal axis of a swept field: its numbers or times, or else the places of its values.
+/// The horizontal axis of a swept field. Its labels are the values. A value is at its number, at the logarithm if the
+/// numbers differ much, or at its place in the sweep if not all values are numbers or times.
 struct Scale {
     title: String,
-    values: Vec<String>,
-    /// The numbers of the values; none if they are names.
-    numbers: Option<Vec<f64>>,
-    legend: String,
+    values: FxHashMap<String, f64>,
+    labels: Vec<(f64, String)>,
 }
 
 impl Scale {
     fn of<M>(field: &str, rows: &[Row<'_, M>]) -> Self {
         let mut values: Vec<String> = Vec::new();
-        for value in
-            rows.iter().filter_map(|row| fields(row.comparison).last()).map(|(_, value)| value.to_owned())
-        {
-            if !values.contains(&value) {
-                values.push(value);
+        let mut seen = FxHashSet::default();
+        for (_, value) in rows.iter().filter_map(|row| fields(row.comparison).last()) {
+            if seen.insert(value) {
+                values.push(value.to_owned());
             }
         }
-        let number = |text: &String| {
-            let time = || values::time(text).ok().map(|ns| ns as f64 / 1e9);
-            text.parse::<f64>().ok().or_else(time)
+        let numbers: Option<Vec<f64>> = values.iter().map(|value| number(value)).collect();
+        let numbers = match numbers {
+            None => (0..values.len()).map(|place| place as f64).collect(),
+            Some(numbers) => {
+                let [least, most] = extent(&numbers);
+                let logarithmic = least > 0.0 && most / least >= LOGARITHMIC;
+                if logarithmic { numbers.into_iter().map(f64::ln).collect() } else { numbers }
+            }
         };
-        let numbers: Option<Vec<f64>> = values.iter().map(number).collect();
-        let Some(numbers) = numbers else {
-            let names = values.iter().enumerate().map(|(place, name)| format!("{place}: {name}"));
-            let legend = names.collect::<Vec<_>>().join(", ");
-            return Self { title: field.to_owned(), values, numbers: None, legend };
-        };
-        let unit = if values.iter().all(|value| value.parse::<f64>().is_err()) { " (s)" } else { "" };
-        let [least, most] = [
-            numbers.iter().copied().fold(f64::INFINITY, f64::min),
-            numbers.iter().copied().fold(0.0, f64::max),
-        ];
-        if least > 0.0 && most / least >= LOGARITHMIC {
-            let numbers = numbers.into_iter().map(f64::log2).collect();
-            let title = format!("log2 of {field}{unit}");
-            return Self { title, values, numbers: Some(numbers), legend: String::new() };
-        }
-        Self { title: format!("{field}{unit}"), values, numbers: Some(numbers), legend: String::new() }
+        let every = values.len().div_ceil(LABELS_MOST);
+        let labels = numbers.iter().copied().zip(values.iter().cloned()).step_by(every.max(1)).collect();
+        Self { title: field.to_owned(), values: values.into_iter().zip(numbers).collect(), labels }
     }
 
     fn at(&self, value: &str) -> f64 {
-        let place = self.values.iter().position(|known| known == value).unwrap_or(0);
-        self.numbers.as_ref().map_or(place as f64, |numbers| numbers[place])
+        self.values.get(value).copied().unwrap_or(0.0)
     }
 
     fn axis(&self) -> Axis {
-        let all: Vec<f64> = self.values.iter().map(|value| self.at(value)).collect();
-        let [least, most] = [
-            all.iter().copied().fold(f64::INFINITY, f64::min),
-            all.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        ];
-        let margin = ((most - least) * 0.04).max(if most > least { 0.0 } else { 0.5 });
-        Axis {
-            title: self.title.clone(),
-            from: least - margin,
-            to: most + margin,
-            whole: self.numbers.is_none(),
-        }
+        let [least, most] = extent(&self.values.values().copied().collect::<Vec<_>>());
+        let margin = if most > least { 0.04 * (most - least) } else { 0.5 };
+        Axis { title: self.title.clone(), from: least - margin, to: most + margin, whole: false }
     }
+}
+
+/// The number in a value, or the seconds of a time.
+fn number(value: &str) -> Option<f64> {
+    let time = || values::time(value).ok().map(|ns| ns as f64 / 1e9);
+    value.parse::<f64>().ok().filter(|number| number.is_finite()).or_else(time)
+}
+
+/// The smallest and the largest number.
+fn extent(numbers: &[f64]) -> [f64; 2] {
+    let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+    [least, numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max)]
 }

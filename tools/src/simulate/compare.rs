@@ -249,13 +249,13 @@ pub(super) fn compare_each<S: Comparable>(
         Outcome::new(&policy.spec, ideals[place], scenarios[place].0.run_under(&policy.strategy, tell))
     });
     let mut outcomes = outcomes.into_iter();
-    let of_scenario = |(&(scenario, policies), &ideal_s): (&(&S, &[Policy<S::Policy>]), &f64)| {
-        let outcomes = outcomes.by_ref().take(policies.len()).collect();
-        let mut comparison = scenario.comparison(ideal_s, outcomes);
+    let mut comparisons = Vec::new();
+    for (&(scenario, policies), &ideal_s) in scenarios.iter().zip(&ideals) {
+        let mut comparison = scenario.comparison(ideal_s, outcomes.by_ref().take(policies.len()).collect());
         comparison.tell_savings();
-        comparison
-    };
-    scenarios.iter().zip(&ideals).map(of_scenario).collect()
+        comparisons.push(comparison);
+    }
+    comparisons
 }
 
 /// Runs the scenarios and writes a table after each.

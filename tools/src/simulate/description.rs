@@ -16,6 +16,7 @@ pub(super) mod pool;
 pub(super) mod program;
 pub(super) mod steps;
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use lb_strategies::Period;
@@ -221,7 +222,7 @@ pub(super) trait Source {
 }
 
 /// An error about a field.
-pub(super) fn wrong(source: &dyn Source, field: &str, value: impl ToString, what: &str) -> Error {
+pub(super) fn wrong(source: &dyn Source, field: &str, value: &dyn Display, what: &str) -> Error {
     Error::Usage(source.line(field, &value.to_string(), what))
 }
 
@@ -249,12 +250,13 @@ impl Description {
             ("costs.move_bandwidth", costs.move_bandwidth.is_some()),
             ("costs.time_slice", costs.time_slice.is_some()),
             ("costs.noise", costs.noise.is_some()),
+            ("costs.calibration", costs.calibration.is_some()),
             ("network.bandwidth_within_host", network.bandwidth_within_host.is_some()),
             ("network.message_bytes", network.message_bytes.is_some()),
         ];
         let no_pools = [("network.bandwidth_between_hosts", network.bandwidth_between_hosts.is_some())];
         let (unused, word) = match shape {
-            Shape::Array => return Ok(()),
+            Shape::Array => return self.check_calibration(source),
             Shape::Pool => ([&only_arrays[..], &no_pools].concat(), "pools"),
             Shape::Steps => (only_arrays.to_vec(), "programs in supersteps"),
         };
@@ -263,9 +265,25 @@ impl Description {
             Some((field, _)) => Err(wrong(
                 source,
                 field,
-                "",
+                &"",
                 &format!("simulated {word} do not have it, expected no such field"),
             )),
+        }
+    }
+
+    /// Refuses costs that the calibration has too.
+    fn check_calibration(&self, source: &dyn Source) -> Result<(), Error> {
+        let Costs { message_cpu, decision, move_bandwidth, calibration, .. } = &self.costs;
+        let both = [
+            ("costs.message_cpu", message_cpu.is_some()),
+            ("costs.decision", decision.is_some()),
+            ("costs.move_bandwidth", move_bandwidth.is_some()),
+        ];
+        match both.iter().find(|(_, is_given)| *is_given && calibration.is_some()) {
+            None => Ok(()),
+            Some((field, _)) => {
+                Err(wrong(source, field, &"", "the calibration has it too, expected one of them"))
+            }
         }
     }
 }

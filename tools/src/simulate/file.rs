@@ -10,11 +10,11 @@ use virtual_cluster::{ArrayScenario, Scenario, StepScenario};
 use super::array::tell_without_messages;
 use super::combinations::{self, Sweep};
 use super::compare::{Comparable, Policy, all_complete, compare_each, in_parallel, write_tables};
-use super::description::program::Shape;
+use super::description::program::{Generator, Shape};
 use super::description::{Description, Source, array, pool, steps, wrong};
 use super::files::Files;
 use super::recording::{self, EVENTS_MOST};
-use crate::toml_file::{Document, Place, option_value};
+use crate::toml_file::{Document, Node, Place, Value, option_value};
 use crate::{Error, room};
 
 /// A file that describes everything.
@@ -78,7 +78,7 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
     options.files.check()?;
     let folder = file.parent().map_or_else(PathBuf::new, PathBuf::from);
-    let variants = variants(document, &folder)?;
+    let variants = variants(&document, &folder)?;
     match (shape(&variants)?, &options.trace) {
         (Shape::Array, trace) => {
             let scenarios = build::<ArrayScenario>(&variants, array::scenario)?;
@@ -89,7 +89,7 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         }
         (_, Some(_)) => {
             let what = "only arrays write traces, expected the generator of an array with --trace";
-            Err(wrong(&variants[0].document, "program.generator", "", what))
+            Err(wrong(&variants[0].document, "program.generator", &"", what))
         }
         (Shape::Pool, None) => {
             options.simulate(&variants, &build::<Scenario>(&variants, pool::scenario)?, out)
@@ -185,14 +185,21 @@ impl Source for Document {
 }
 
 /// All combinations of swept fields.
-fn variants(document: Document, folder: &Path) -> Result<Vec<Variant>, Error> {
-    let sweep = Sweep::of(&document)?;
+fn variants(document: &Document, folder: &Path) -> Result<Vec<Variant>, Error> {
+    let sweep = Sweep::of(document)?;
     let mut variants = Vec::new();
     for combination in sweep.combinations() {
         let mut document = document.clone();
         for (field, value) in &combination {
             let set = document.set(field, (*value).clone());
             set.map_err(|what| document.wrong_at(&value.place, field, &what))?;
+        }
+        // `costs = "calibration.toml"` is short for `costs.calibration`.
+        if let Some(costs @ Node { value: Value::Text(_), .. }) = document.field("costs").cloned() {
+            let costs = Value::Fields([("calibration".to_owned(), costs)].into());
+            let place = Place::Line(1);
+            // A name of one step can always be set.
+            let _ = document.set("costs", Node { place, value: costs });
         }
         let mut description: Description = document.read()?;
         folder.clone_into(&mut description.folder);
@@ -210,7 +217,12 @@ fn variants(document: Document, folder: &Path) -> Result<Vec<Variant>, Error> {
 fn shape(variants: &[Variant]) -> Result<Shape, Error> {
     let mut shapes = Vec::new();
     for Variant { document, description, .. } in variants {
-        let shape = description.program.generator(document)?.shape();
+        let generator = description.program.generator(document)?;
+        if description.hosts.is_empty() && generator != Generator::Recorded {
+            let what = "there are none, expected [[hosts]] with count, vcpus and speed";
+            return Err(wrong(document, "hosts", &"", what));
+        }
+        let shape = generator.shape();
         description.check_shape(shape, document)?;
         shapes.push(shape);
     }
@@ -220,7 +232,7 @@ fn shape(variants: &[Variant]) -> Result<Shape, Error> {
         Some(place) => {
             let what =
                 "other policies than in the first combination balance it, expected one shape of program";
-            Err(wrong(&variants[place].document, "program.generator", "", what))
+            Err(wrong(&variants[place].document, "program.generator", &"", what))
         }
     }
 }
@@ -272,7 +284,7 @@ fn policies<S: Comparable>(
             Error::Policy { spec, source } => write!(what, "{spec:?}: {source}"),
             error => write!(what, "{}", error.to_string().trim_start_matches("--compare ")),
         };
-        wrong(document, "balance.strategies", "", &what)
+        wrong(document, "balance.strategies", &"", &what)
     })
 }
 

@@ -62,6 +62,8 @@ impl de::Error for Fault {
             Unexpected::Bool(flag) => flag.to_string(),
             found => found.to_string(),
         };
+        // What serde calls a sequence is a list here, or tables with a head in double brackets.
+        let expected = expected.to_string().replace("a sequence", "a list or [[tables]]");
         Self::new(format!("{found}, expected {expected}"))
     }
 

@@ -94,7 +94,7 @@ pub(in super::super) fn at(
         let what = format!(
             "figures of each rank are kept at each sync, {decided:.0e}, expected {DECIDED_MOST:e} at most"
         );
-        return Err(wrong(source, "balance.period", period, &what));
+        return Err(wrong(source, "balance.period", &period, &what));
     }
     Ok(ArrayScenario { name: format!("period {period}"), array, ..scenario.clone() })
 }
@@ -152,7 +152,7 @@ fn check_messages(scenario: &ArrayScenario, source: &dyn Source) -> Result<(), E
         "messages alone may take {taken_s:.0e} s, expected {MESSAGES_MOST_S:e} s at most: fewer iterations, or cheaper \
          messages"
     );
-    Err(wrong(source, "program.iterations", scenario.array.iterations, &what))
+    Err(wrong(source, "program.iterations", &scenario.array.iterations, &what))
 }
 
 /// The costs of the chunks.
@@ -163,7 +163,7 @@ fn cost(description: &Description, source: &dyn Source, generator: Generator) ->
         Generator::Recorded => {
             let Some(loads) = &program.loads else {
                 let what = "it is missing, expected a trace, or the files STEM.RANK.json or STEM.RANK.vom without RANK";
-                return Err(wrong(source, "program.loads", "", what));
+                return Err(wrong(source, "program.loads", &"", what));
             };
             let stem = description.folder.join(loads).display().to_string();
             Ok(ChunkCost::Recorded { stem, scale: program.scale.unwrap_or(1.0) })
@@ -173,10 +173,10 @@ fn cost(description: &Description, source: &dyn Source, generator: Generator) ->
             match chunk_cost::parse(text) {
                 Ok(ChunkCost::Recorded { .. }) => {
                     let what = "expected the generator \"recorded\" with `loads`";
-                    Err(wrong(source, "program.cost", format!("{text:?}"), what))
+                    Err(wrong(source, "program.cost", &format!("{text:?}"), what))
                 }
                 Ok(cost) => Ok(cost),
-                Err(what) => Err(wrong(source, "program.cost", format!("{text:?}"), &what)),
+                Err(what) => Err(wrong(source, "program.cost", &format!("{text:?}"), &what)),
             }
         }
     }
@@ -193,7 +193,7 @@ fn shaped(description: &Description, source: &dyn Source, shape: Shape) -> Resul
         let [_, vcpu] = source.words();
         let what =
             format!("{each} chunks, {CHUNKS_PER_WORKER} for each {vcpu}, expected {CHUNKS_MOST} at most");
-        return Err(wrong(source, "program.chunks", "", &what));
+        return Err(wrong(source, "program.chunks", &"", &what));
     }
     let chunks = program.chunks.unwrap_or(each);
     let array = array(description, source, chunks, program.iterations.unwrap_or(ITERATIONS), workers)?;
@@ -202,7 +202,7 @@ fn shaped(description: &Description, source: &dyn Source, shape: Shape) -> Resul
         let what = format!(
             "{walked:.0e} costs to keep, of each chunk in each iteration, expected {WALKED_MOST:e} at most"
         );
-        return Err(wrong(source, "program.cost", "walk", &what));
+        return Err(wrong(source, "program.cost", &"walk", &what));
     }
     let costs = shape.costs(chunks, array.iterations, description.seed());
     let scenario = ArrayScenario { costs, ..on(&cluster, array)? };
@@ -226,7 +226,7 @@ fn recorded(
     let chunks = homes.len() as u32;
     if let Some(given) = program.chunks.filter(|&given| given != chunks) {
         let what = format!("the recorded loads are of {chunks} chunks, expected {chunks} or none");
-        return Err(wrong(source, "program.chunks", given, &what));
+        return Err(wrong(source, "program.chunks", &given, &what));
     }
     let iterations = program.iterations.unwrap_or(loads.phases());
     let array = array(description, source, chunks, iterations, cluster.workers())?;
@@ -262,11 +262,11 @@ fn array(
     if simulated > SIMULATED_MOST {
         let what =
             format!("{simulated:.0e} iterations of chunks to simulate, expected {SIMULATED_MOST:e} at most");
-        return Err(wrong(source, "program.iterations", iterations, &what));
+        return Err(wrong(source, "program.iterations", &iterations, &what));
     }
     if iterations > ITERATIONS_MOST {
         let what = format!("expected {ITERATIONS_MOST} at most");
-        return Err(wrong(source, "program.iterations", iterations, &what));
+        return Err(wrong(source, "program.iterations", &iterations, &what));
     }
     let state_bytes = description.program.state_bytes.unwrap_or(STATE_BYTES);
     Ok(Array { chunks, iterations, period: period(description), state_bytes, workers })
@@ -294,7 +294,7 @@ fn exchanging(
             (program.pattern.unwrap_or(Pattern::Stencil1d), program.radix.unwrap_or(RADIX));
         if program.radix.is_some() && pattern != Pattern::Nearest {
             let what = "it is of the pattern \"nearest\", expected no radix";
-            return Err(wrong(source, "program.radix", radix, what));
+            return Err(wrong(source, "program.radix", &radix, what));
         }
         let chunks = scenario.array.chunks;
         let pairs = match pattern {
@@ -306,7 +306,7 @@ fn exchanging(
             let what = format!(
                 "{pairs:.0e} pairs of chunks that exchange messages, expected {PAIRS_MOST:e} at most"
             );
-            return Err(wrong(source, "program.chunks", chunks, &what));
+            return Err(wrong(source, "program.chunks", &chunks, &what));
         }
         let sends_to = move |chunk| pattern.sends_to(chunks, radix, chunk);
         return Ok(ArrayScenario { sends_to: Some(Arc::new(sends_to)), ..scenario });
@@ -316,7 +316,7 @@ fn exchanging(
         Some("none") => false,
         Some(other) => {
             let what = format!("unknown value {}", Choice::new(other, ["grid", "none"]));
-            return Err(wrong(source, "program.exchange", other, &what));
+            return Err(wrong(source, "program.exchange", &other, &what));
         }
     };
     Ok(ArrayScenario { exchange, ..scenario })

@@ -1,6 +1,7 @@
 //! Builds the vCPUs of a described cluster: speeds of hosts, neighbours, and shares of measured hosts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use lb_strategies::Rank;
@@ -86,7 +87,7 @@ impl<'d> Cluster<'d> {
                 let what = format!(
                     "{ranks} ranks on {vcpus} vCPUs, expected a number that divides them, or more ranks"
                 );
-                return Err(cluster.wrong(&format!("hosts[{place}].ranks"), ranks, &what));
+                return Err(cluster.wrong(&format!("hosts[{place}].ranks"), &ranks, &what));
             }
             let hosts = given.count.unwrap_or(defaults.hosts);
             // Ranks of one worker each share too few vCPUs.
@@ -114,11 +115,11 @@ impl<'d> Cluster<'d> {
         if let Some(place) = self.groups.iter().position(|group| group.given.vcpus.unwrap_or(1) != shared) {
             let what = format!("expected {shared} as in hosts[0], where more ranks share the vCPUs");
             let vcpus = self.groups[place].given.vcpus.unwrap_or(1);
-            return Err(self.wrong(&format!("hosts[{place}].vcpus"), vcpus, &what));
+            return Err(self.wrong(&format!("hosts[{place}].vcpus"), &vcpus, &what));
         }
         if let Some(place) = self.description.neighbours.iter().position(|given| given.vcpu.is_some()) {
             let what = "workers of a host with more ranks than vCPUs are on any of them, expected no vcpu";
-            return Err(self.wrong(&format!("neighbours[{place}].vcpu"), "", what));
+            return Err(self.wrong(&format!("neighbours[{place}].vcpu"), &"", what));
         }
         Ok(())
     }
@@ -128,13 +129,13 @@ impl<'d> Cluster<'d> {
         match (self.shared_vcpus(), self.groups.first()) {
             (Some(vcpus), Some(group)) => {
                 let what = format!("only ranks of arrays can share vCPUs, expected {vcpus} at most");
-                Err(self.wrong("hosts[0].ranks", group.ranks, &what))
+                Err(self.wrong("hosts[0].ranks", &group.ranks, &what))
             }
             _ => Ok(()),
         }
     }
 
-    fn wrong(&self, field: &str, value: impl ToString, what: &str) -> Error {
+    fn wrong(&self, field: &str, value: &dyn Display, what: &str) -> Error {
         wrong(self.source, field, value, what)
     }
 
@@ -146,7 +147,7 @@ impl<'d> Cluster<'d> {
             Some(place) => {
                 let ranks = self.groups[place].ranks;
                 let what = format!("expected {first} as in hosts[0]: all hosts have equally many ranks");
-                Err(self.wrong(&format!("hosts[{place}].ranks"), ranks, &what))
+                Err(self.wrong(&format!("hosts[{place}].ranks"), &ranks, &what))
             }
         }
     }
@@ -159,11 +160,11 @@ impl<'d> Cluster<'d> {
         let [_, vcpu] = self.source.words();
         if ranks > u64::from(RANKS_MOST) {
             let what = format!("expected {RANKS_MOST} ranks at most");
-            return Err(self.wrong("hosts[0].count", ranks, &what));
+            return Err(self.wrong("hosts[0].count", &ranks, &what));
         }
         if workers > WORKERS_MOST {
             let what = format!("{workers} {vcpu}s on {ranks} ranks, expected {WORKERS_MOST} at most");
-            return Err(self.wrong("hosts[0].vcpus", self.groups[0].workers, &what));
+            return Err(self.wrong("hosts[0].vcpus", &self.groups[0].workers, &what));
         }
         Ok(())
     }
@@ -176,7 +177,7 @@ impl<'d> Cluster<'d> {
             ranks => {
                 let what =
                     format!("each rank has a connection to each other here, expected {PAIRED_MOST} at most");
-                Err(self.wrong("hosts[0].count", ranks, &what))
+                Err(self.wrong("hosts[0].count", &ranks, &what))
             }
         }
     }
@@ -185,12 +186,12 @@ impl<'d> Cluster<'d> {
     pub(super) fn check_ideal(&self, ideal_s: f64, field: &str, count: u64) -> Result<(), Error> {
         if !ideal_s.is_finite() {
             let what = "all speeds stay 0 from some time on, expected a worker that can end the run";
-            return Err(self.wrong("hosts", "", what));
+            return Err(self.wrong("hosts", &"", what));
         }
         if ideal_s > IDEAL_MOST_S {
             let what =
                 format!("even the best schedule takes {ideal_s:.0e} s, expected {IDEAL_MOST_S:e} s at most");
-            return Err(self.wrong(field, format!("{count:e}"), &what));
+            return Err(self.wrong(field, &format!("{count:e}"), &what));
         }
         Ok(())
     }
@@ -202,7 +203,7 @@ impl<'d> Cluster<'d> {
             None => Ok(()),
             Some(place) => {
                 let what = "a worker of speed 0 never ends a step, expected numbers above 0";
-                Err(self.wrong(&format!("hosts[{place}].speed"), "", what))
+                Err(self.wrong(&format!("hosts[{place}].speed"), &"", what))
             }
         }
     }
@@ -270,7 +271,7 @@ impl<'d> Cluster<'d> {
                 let given = speeds.len();
                 let what =
                     format!("{given} speeds, expected one for each of the {hosts} {host}s or {all} {vcpu}s");
-                return Err(self.wrong(&format!("hosts[{place}].speed"), "", &what));
+                return Err(self.wrong(&format!("hosts[{place}].speed"), &"", &what));
             }
         }
         Ok(PerWorker::new(&self.workers(), |worker| {
@@ -320,13 +321,13 @@ impl<'d> Cluster<'d> {
             ("first", given.first.is_some()),
         ];
         if let Some((name, _)) = of_traces.iter().find(|(_, is_given)| *is_given) {
-            return Err(self.wrong(&field(name), "", "it is of a trace, expected `trace` with it"));
+            return Err(self.wrong(&field(name), &"", "it is of a trace, expected `trace` with it"));
         }
         if random.is_some() && (from.is_some() || to.is_some()) {
             let name = if from.is_some() { "from" } else { "to" };
             return Err(self.wrong(
                 &field(name),
-                "",
+                &"",
                 "neighbours at random have no times, expected `random` or times",
             ));
         }
@@ -334,7 +335,7 @@ impl<'d> Cluster<'d> {
         if from_s >= to_s {
             return Err(self.wrong(
                 &field("to"),
-                format!("{to_s} s"),
+                &format!("{to_s} s"),
                 &format!("expected a time after `from`, which is {from_s} s"),
             ));
         }
@@ -362,7 +363,7 @@ impl<'d> Cluster<'d> {
                     let [_, word] = self.source.words();
                     let last = group.ranks * group.workers - 1;
                     let what = format!("expected a {word} from 0 to {last}");
-                    return Err(self.wrong(&field("vcpu"), vcpu, &what));
+                    return Err(self.wrong(&field("vcpu"), &vcpu, &what));
                 }
             }
         }
@@ -387,12 +388,12 @@ impl<'d> Cluster<'d> {
                 HostName::Number(host) => {
                     let ([word, _], last) = (self.source.words(), self.hosts() - 1);
                     let what = format!("expected a {word} from 0 to {last}");
-                    return Err(self.wrong(&field, host, &what));
+                    return Err(self.wrong(&field, &host, &what));
                 }
                 HostName::Group(name) => {
                     let named = |group: &&Group<'_>| group.given.name.as_ref() == Some(name);
                     let Some(group) = self.groups.iter().find(named) else {
-                        return Err(self.wrong(&field, name, &self.unknown_group(name)));
+                        return Err(self.wrong(&field, &name, &self.unknown_group(name)));
                     };
                     hosts.extend(group.first_host..group.first_host + group.hosts);
                 }
@@ -442,7 +443,7 @@ impl<'d> Cluster<'d> {
         if let Some((name, _)) = has.iter().find(|(_, is_given)| *is_given) {
             let what =
                 format!("a trace has its own times and is of whole hosts, expected `trace` or `{name}`");
-            return Err(self.wrong(&field(name), "", &what));
+            return Err(self.wrong(&field(name), &"", &what));
         }
         let files: Vec<PathBuf> = files.iter().map(|file| self.description.folder.join(file)).collect();
         let read = host_trace::read(&files, given.step.map(as_s), given.format);
@@ -462,7 +463,7 @@ impl<'d> Cluster<'d> {
         if selected.len() == self.ranks() as usize {
             return Ok((on_hosts(&workers, &parts), time_sliced));
         }
-        let rows: std::collections::BTreeMap<u32, usize> = selected.into_iter().zip(0..).collect();
+        let rows: BTreeMap<u32, usize> = selected.into_iter().zip(0..).collect();
         let share = |rank: u32| {
             let group = self.group_of(rank);
             let host = group.first_host + (rank - group.first_rank) / group.ranks;

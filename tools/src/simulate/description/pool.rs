@@ -25,7 +25,7 @@ pub(in super::super) fn scenario(description: &Description, source: &dyn Source)
     let pool = Pool::new(program.iterations.unwrap_or(ITERATIONS), cluster.workers());
     let text = program.cost.as_deref().unwrap_or("constant");
     let cost =
-        values::cost(text).map_err(|what| wrong(source, "program.cost", format!("{text:?}"), &what))?;
+        values::cost(text).map_err(|what| wrong(source, "program.cost", &format!("{text:?}"), &what))?;
     let scenario = Scenario::new(description.name(), pool, cluster.vcpus()?);
     let costs = match cost {
         values::Cost::Constant => Costs::Equal,
@@ -54,7 +54,7 @@ fn check_size(
     };
     if simulated > SIMULATED_MOST {
         let what = format!("{simulated:.0e} {what} to simulate, expected {SIMULATED_MOST:e} at most");
-        return Err(wrong(source, "program.iterations", format!("{:e}", count as f64), &what));
+        return Err(wrong(source, "program.iterations", &format!("{:e}", count as f64), &what));
     }
     Ok(())
 }

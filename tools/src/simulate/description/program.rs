@@ -146,7 +146,7 @@ impl Program {
         let Some(generator) = self.generator else {
             let names: Vec<&str> = GENERATORS.iter().map(|(_, name, _)| *name).collect();
             let what = format!("it is missing, expected one of {}", names.join(", "));
-            return Err(wrong(source, "program.generator", "", &what));
+            return Err(wrong(source, "program.generator", &"", &what));
         };
         let entry = GENERATORS.iter().find(|(one, ..)| *one == generator);
         let (_, name, fields) = entry.expect("each generator is in the table");
@@ -160,7 +160,7 @@ impl Program {
                     having.join(", "),
                     fields.join(", ")
                 );
-                Err(wrong(source, &format!("program.{field}"), "", &what))
+                Err(wrong(source, &format!("program.{field}"), &"", &what))
             }
         }
     }
@@ -168,7 +168,7 @@ impl Program {
     /// Units of work per second of a vCPU of speed 1, if the program says how long a unit takes.
     pub(super) fn per_second(&self, source: &dyn Source) -> Result<Option<f64>, Error> {
         match self.task {
-            Some(0) => Err(wrong(source, "program.task", "0s", "expected a time above 0")),
+            Some(0) => Err(wrong(source, "program.task", &"0s", "expected a time above 0")),
             Some(ns) => Ok(Some(1e9 / ns as f64)),
             None => Ok(None),
         }

@@ -45,7 +45,7 @@ pub(in super::super) fn scenario(
     program.generator(source)?;
     if description.network.jitter.is_some_and(|jitter| jitter > 0) {
         let what = "programs in supersteps have none, expected 0s";
-        return Err(wrong(source, "network.jitter", "", what));
+        return Err(wrong(source, "network.jitter", &"", what));
     }
     let cluster = Cluster::new(description, source, Defaults::default(), program.per_second(source)?)?;
     cluster.check_pairs()?;
@@ -55,7 +55,7 @@ pub(in super::super) fn scenario(
     let steps = program.steps.unwrap_or(STEPS);
     for (field, count) in [("program.units", units), ("program.steps", steps)] {
         if !(1..=COUNT_MOST).contains(&count) {
-            return Err(wrong(source, field, count, &format!("expected a number from 1 to {COUNT_MOST}")));
+            return Err(wrong(source, field, &count, &format!("expected a number from 1 to {COUNT_MOST}")));
         }
     }
     let simulated = steps as f64 * (workers * workers) as f64;
@@ -63,12 +63,12 @@ pub(in super::super) fn scenario(
         let what = format!(
             "{simulated:.0e} messages of {workers} workers to simulate, expected {SIMULATED_MOST:e} at most"
         );
-        return Err(wrong(source, "program.steps", steps, &what));
+        return Err(wrong(source, "program.steps", &steps, &what));
     }
     let name = program.exchange.as_deref().unwrap_or("direct");
     let Some((_, exchange)) = EXCHANGES.iter().find(|(known, _)| *known == name) else {
         let choice = Choice::new(name, EXCHANGES.iter().map(|(known, _)| *known));
-        return Err(wrong(source, "program.exchange", name, &format!("unknown value {choice}")));
+        return Err(wrong(source, "program.exchange", &name, &format!("unknown value {choice}")));
     };
     let rtt = description.network.rtt.unwrap_or(RTT);
     let bytes_per_s = description.network.bandwidth_between_hosts.unwrap_or(BANDWIDTH);

@@ -55,8 +55,8 @@ fn a_file_and_options_that_say_the_same_have_the_same_results() {
 #[test]
 fn the_example_can_be_run() {
     let example = caribou(&["simulate", "file", "--example"]).unwrap();
-    let text = simulate(&example, &["--set", "program.iterations=40"]).unwrap();
-    assert!(text.starts_with("cloud: 8 x 2 workers, 256 chunks, 40 iterations"), "{text}");
+    let text = simulate(&example, &[]).unwrap();
+    assert!(text.starts_with("cloud: 8 x 2 workers, 256 chunks, 500 iterations"), "{text}");
     let lines: String = example
         .lines()
         .map(|line| match line.strip_prefix("# ") {
@@ -116,6 +116,25 @@ fn a_simulated_array_writes_a_sound_trace() {
     let loads = format!("[program]\ngenerator = \"recorded\"\nloads = \"{}\"\n", dir.join("0-none"));
     let again = simulate(&loads, &["--set", "balance.strategies=none,refine"]).unwrap();
     assert!(again.contains("4 x 1 workers, 32 chunks, 9 iterations"), "its syncs are phases: {again}");
+}
+
+#[test]
+fn the_costs_of_a_machine_are_read() {
+    let costs = Scratch::file("costs.toml", "[costs]\niteration_ns = 1e6\n");
+    let said = |text: &str| words(&simulate(text, &[]).unwrap(), "none")[1].parse::<f64>().unwrap();
+    let (free, given) = (said(SMALL), format!("costs = \"{}\"\n{SMALL}", costs.text()));
+    assert!(said(&given) > 1.9 * free, "an iteration costs a millisecond more");
+    let long = given.replace("costs = ", "costs.calibration = ");
+    assert!((said(&long) - said(&given)).abs() < 1e-9);
+    let both = format!("costs.decision = \"1us\"\n{long}");
+    refused(
+        simulate(&both, &[]),
+        "cloud.toml:1: costs.decision: the calibration has it too, expected one of them",
+    );
+    refused(
+        simulate(&given.replace("costs.toml", "cost.toml"), &[]),
+        "cost.toml: cannot be read: No such file",
+    );
 }
 
 #[test]
@@ -190,7 +209,7 @@ fn mistakes_in_a_file_are_one_line() {
         ("[program]", "[sweep]\n\"program.chunks\" = []\n[program]", "cloud.toml:9: program.chunks: an empty list, expected the values to try".into()),
         ("[program]", "[sweep]\nprogram.chunk = [1]\n[program]", "cloud.toml:9: program.chunk: unknown field, did you mean chunks?".into()),
         ("[program]", "[sweep]\nprogram.chunks = 5\n[program]", "cloud.toml:9: program.chunks: a number, expected a list".into()),
-        ("[program]", &trace("format = \"cloudwatch\"", &planetlab), format!("planetlab.csv:1: begins with \"a,0,50\", which is planetlab, expected cloudwatch: `timestamp,value`")),
+        ("[program]", &trace("format = \"cloudwatch\"", &planetlab), "planetlab.csv:1: begins with \"a,0,50\", which is planetlab, expected cloudwatch: `timestamp,value`".into()),
         ("[program]", &trace("format = \"planetlb\"", &planetlab), "neighbours[1].format: unknown value \"planetlb\", did you mean \"planetlab\"?".into()),
         ("[program]", &trace("from = \"1s\"", &shares), "neighbours[1].from: a trace has its own times".into()),
         ("iterations = 100", "iterations = 1e9", "cloud.toml:11: program.iterations: 3e10 iterations of chunks to simulate".into()),
@@ -207,6 +226,13 @@ fn mistakes_in_a_file_are_one_line() {
     refused(
         simulate(SMALL, &["--set", "hosts[3].count=5"]),
         "--set hosts[3].count=5: [3]: there are 1, counted from [0]",
+    );
+    let pool = "[program]\ngenerator = \"pool\"\n";
+    refused(simulate(pool, &[]), "cloud.toml: hosts: there are none, expected [[hosts]] with count");
+    refused(simulate(&format!("seeds = 5\n{pool}"), &[]), "cloud.toml:1: seeds: a number, expected a list");
+    refused(
+        simulate(&format!("[hosts]\n{pool}"), &[]),
+        "cloud.toml:1: hosts: a table, expected a list or [[tables]]",
     );
     refused(caribou(&["simulate", "file", "/nowhere.toml"]), "/nowhere.toml: cannot be read: No such file");
 }
