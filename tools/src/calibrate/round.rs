@@ -137,7 +137,8 @@ fn syncs(costs: &mut Vec<(&'static str, f64)>) -> Result<(), Error> {
         let placement = || Placement::by(move |_: u32, ranks| ranks - 1);
         let (without, _) = ring.run(quiet(ranks)?, placement())?;
         let (with, report) = ring.run(quiet(ranks)?.strategy(Stay).balance(period), placement())?;
-        let phases = spent(&report, 0).phases.max(1.0) * ring.timed as f64 / (ring.timed + ring.warm) as f64;
+        let last = spent(&report, ranks as usize - 1);
+        let phases = last.phases.max(1.0) * ring.timed as f64 / (ring.timed + ring.warm) as f64;
         Ok((with.cpu_ns - without.cpu_ns) / phases)
     };
     let slope = |[few, many]: [f64; 2]| ((many - few) / f64::from(MANY - FEW)).max(0.0);

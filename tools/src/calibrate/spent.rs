@@ -31,13 +31,15 @@ impl Spent {
 pub(super) fn spent(report: &Report, rank: usize) -> Spent {
     let mut spent = Spent::default();
     let Some(profile) = report.run.profiles.get(rank) else { return spent };
-    // The last sample is of the time after the last phase.
-    spent.phases = profile.samples.len().saturating_sub(1) as f64;
     for row in profile.workers.first().iter().flat_map(|profile| &profile.rows) {
         let ns = row.ns.iter().sum::<u64>() as f64;
         match row.activity {
             Activity::Kind(_) => spent.handlers += ns,
-            Activity::Runtime(Part::Measure) => spent.measure += ns,
+            Activity::Runtime(Part::Measure) => {
+                spent.measure += ns;
+                // A report has two slices: before and after it is handed over.
+                spent.phases += row.calls.iter().sum::<u64>() as f64 / 2.0;
+            }
             Activity::Runtime(Part::Decide) => spent.decide += ns,
             Activity::Runtime(Part::Migrate) => spent.migrate += ns,
             Activity::Runtime(Part::Keep) => spent.keep += ns,
