@@ -81,7 +81,8 @@ fn setting() -> Grid {
 
 fn figure_4(runs: &Runs) -> Section {
     let panels = SIZES.map(|size| {
-        let bars = Bars::new(format!("{size} rows"), "time (s)", NODES.map(|nodes| format!("{nodes}")));
+        let bars =
+            Bars::new(format!("{size} rows, by nodes"), "time (s)", NODES.map(|nodes| format!("{nodes}")));
         let filled = Program::ALL.into_iter().fold(bars, |bars, program| {
             bars.series(program.name(), NODES.map(|nodes| runs.of(program, size, nodes).makespan_s()))
         });
@@ -207,10 +208,10 @@ fn figure_5(runs: &Runs) -> Section {
     let programs = [Program::Blocking, Program::Pairs, Program::AllGather, Program::Direct];
     let bars = programs
         .into_iter()
-        .fold(Bars::new("mean of three sizes", "speedup", labels.clone()), |bars, program| {
+        .fold(Bars::new("mean of three sizes, by nodes", "speedup", labels.clone()), |bars, program| {
             bars.series(program.name(), speedups(program))
         });
-    let ratio = Bars::new("allgatherv", "computing / communication", labels)
+    let ratio = Bars::new("allgatherv, by nodes", "computing / communication", labels)
         .series("granularity", granularity)
         .decades();
     let mut table = Grid::new(
