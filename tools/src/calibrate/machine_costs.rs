@@ -249,10 +249,8 @@ mod tests {
         }
         let read = parsed(&written.to_toml()).expect("it is valid");
         assert_eq!(read.costs, written.costs);
-        assert_eq!(
-            read.costs.entries().map(|(_, value, _)| value),
-            std::array::from_fn(|place| place as f64 + 1.0)
-        );
+        let values = read.costs.entries().map(|(_, value, _)| value as u32);
+        assert!(values.into_iter().eq(1..=19), "each field has its own value: {values:?}");
     }
 
     #[test]
