@@ -49,6 +49,7 @@ mod report;
 mod scatter;
 mod scatter_trial;
 pub mod snapshot;
+mod step_cover;
 pub mod strategies;
 pub mod strategy;
 

@@ -7,7 +7,10 @@
 //! caribou balance --snapshot phase-7.json --lb refine,greedy         two strategies on a recorded snapshot
 //! caribou balance --lbdata lbaf/data --phase all --svg front.svg     all strategies on the loads that vt recorded
 //! caribou balance --trace traces --lb refine,greedy                  decide the syncs of a recorded run again
+//! caribou calibrate                                                  measure what the runtime costs, for simulations
+//! caribou advise traces/run-1                                        what would make a recorded run faster
 //! caribou simulate pool --scenario F7 --compare static,leases        pools on a cluster in virtual time
+//! caribou simulate file cloud.toml                                   what a file describes, in virtual time
 //! caribou paper caa                                                  the experiments of a paper again, with verdicts
 //! caribou checkpoint list checkpoints                                the checkpoints from which a run can restart
 //! caribou top localhost:9977                                         watch a running program
@@ -22,7 +25,9 @@
 //! | 2 | bad options, or a file or address that cannot be used |
 #![forbid(unsafe_code)]
 
+mod advise;
 mod balance;
+mod calibrate;
 mod checkpoint;
 mod input;
 mod output;
@@ -33,8 +38,11 @@ mod resize;
 mod room;
 mod simulate;
 mod snapshot_file;
+mod toml_file;
 mod top;
 mod trace;
+
+pub use calibrate::{Machine, MachineCosts, RuntimeCosts};
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -58,8 +66,12 @@ struct Options {
 enum Command {
     /// List the strategies and their parameters.
     Strategies,
+    /// Say what would make a recorded run faster, by replays with other settings.
+    Advise(advise::Options),
     /// Run strategies on snapshots of loads and compare their placements.
     Balance(balance::Options),
+    /// Measure on this machine what the runtime costs, for simulations.
+    Calibrate(calibrate::Options),
     /// Simulate programs on a cluster in virtual time, and compare policies.
     Simulate(simulate::Options),
     /// Repeat the experiments of the papers in virtual time, and write a page on each.
@@ -204,6 +216,14 @@ pub fn snapshot(json: &[u8]) -> Result<Snapshot, String> {
     snapshot_file::parse(json)
 }
 
+/// Reads the costs of a machine, as `caribou calibrate` writes them.
+///
+/// # Errors
+/// One line with the file, the line, the field, and what was expected.
+pub fn machine_costs(file: &std::path::Path) -> Result<MachineCosts, String> {
+    MachineCosts::read(file).map_err(|error| error.to_string())
+}
+
 /// Returns the number of hosts in a trace as `--hosts-trace` reads it, and notes about the trace, one line each.
 ///
 /// # Errors
@@ -225,7 +245,9 @@ fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Re
         Command::Strategies => {
             Ok(out.write_all(lb_strategies::help(&[&ARRAYS, &POOLS, &SUPERSTEPS]).as_bytes())?)
         }
+        Command::Advise(options) => advise::run(&options, out),
         Command::Balance(options) => balance::run(&options, out),
+        Command::Calibrate(options) => calibrate::run(&options, out),
         Command::Simulate(options) => simulate::run(&options, out),
         Command::Paper(options) => paper::run(&options, out),
         Command::Trace(command) => trace::run(&command, out),

@@ -5,11 +5,12 @@
 //! |---|---|
 //! | `page` | a page before it is text: sections, claims with verdicts, tables, pictures |
 //! | `markdown`, `picture` | write the page, draw its pictures |
-//! | `caa`, `dlb_jr`, `jacobi_factor`, `ruper_lb` | one paper each: its experiments, claims and conditions |
+//! | `caa`, `cloud_refine`, `dlb_jr`, `jacobi_factor`, `ruper_lb` | one paper each: its experiments, claims and conditions |
 //!
 //! A new paper is a module with a function from a [`Context`] to a [`Page`](page::Page), and a line in [`PAPERS`].
 
 mod caa;
+mod cloud_refine;
 mod dlb_jr;
 mod jacobi_factor;
 mod markdown;
@@ -69,6 +70,11 @@ struct Paper {
 
 /// All papers, in the order of the index.
 const PAPERS: &[Paper] = &[
+    Paper {
+        name: "cloud-refine",
+        about: "arrays of chunks: refinement with background load and unequal vCPUs, every 20 iterations",
+        page: cloud_refine::page,
+    },
     Paper {
         name: "ruper-lb",
         about: "pools balanced by reports of speed, on two levels",

@@ -3,29 +3,35 @@
 //!
 //! | modules | purpose |
 //! |---|---|
-//! | `pool`, `array`, `steps` | options and runs of pools, of arrays, and of programs in supersteps |
-//! | `cluster`, `neighbour`, `host_trace`, `values` | build a cluster from options and from traces of measured hosts |
-//! | `pool_described` | builds a pool from options |
-//! | `overheads` | costs of messages and decisions, and errors of measurements |
-//! | `chunk_cost` | costs of chunks: from a named shape, or from recorded loads |
+//! | `description` | describes a cluster, a program and policies, and builds scenarios from that |
+//! | `file`, `combinations` | run what a file describes, once for each combination of swept fields |
+//! | `options`, `cluster`, `neighbour`, `overheads` | have the options that are converted to a description |
+//! | `pool`, `array`, `steps` | have the options of a shape of program |
+//! | `values`, `chunk_cost` | parse values of options and fields, and named costs of chunks |
+//! | `host_trace` | reads traces of measured hosts |
 //! | `compare` | runs scenarios under policies in parallel |
 //! | `pool_metrics`, `array_metrics`, `step_metrics` | compute the figures of one run |
 //! | `table`, `files` | write comparisons as a table, JSON, CSV or SVG |
+//! | `recording` | writes what a simulated array did as a trace |
 //! | `periods`, `sweep` | one array under several balancing periods, a pool policy over many scenarios |
 
 mod array;
 mod array_metrics;
 mod chunk_cost;
 mod cluster;
+mod combinations;
 mod compare;
+mod description;
+mod file;
 mod files;
 mod host_trace;
 mod neighbour;
+mod options;
 mod overheads;
 mod periods;
 mod pool;
-mod pool_described;
 mod pool_metrics;
+mod recording;
 mod step_metrics;
 mod steps;
 mod sweep;
@@ -56,6 +62,8 @@ enum Program {
     Array(Box<array::Options>),
     /// A program in supersteps, whose units are divided anew or computed in copies.
     Steps(Box<steps::Options>),
+    /// A cluster, a program and policies described in a file, and sweeps over any of its fields.
+    File(Box<file::Options>),
 }
 
 /// Runs the simulations and writes their results.
@@ -64,6 +72,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         Program::Pool(options) => pool::run(options, out),
         Program::Array(options) => array::run(options, out),
         Program::Steps(options) => steps::run(options, out),
+        Program::File(options) => file::run(options, out),
     }
 }
 
@@ -75,7 +84,7 @@ pub(crate) fn hosts(csv: &str) -> Result<(usize, Vec<String>), (u64, String)> {
 /// The share of its vCPU that each host in these traces has left; none without a trace. Prints notes about the traces on
 /// standard error.
 pub(crate) fn measured_hosts(traces: &[PathBuf]) -> Result<Vec<Series>, Error> {
-    let hosts = host_trace::read(traces, None).map_err(Error::File)?;
+    let hosts = host_trace::read(traces, None, None).map_err(Error::File)?;
     hosts.notes.iter().for_each(|note| input::note(note));
     Ok(hosts.parts)
 }

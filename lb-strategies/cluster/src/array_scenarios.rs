@@ -3,7 +3,7 @@
 //! The refinement paper (Gupta, Sarood, Kale and Milojicic, 2013) runs Stencil2D on VMs with one vCPU each. It runs 500
 //! iterations of about 0.1 s, with a sync every 20. *Slow* nodes have 2.13 GHz, *fast* nodes 3.00 GHz, and both have
 //! four VMs. An interfering VM takes turns with one vCPU. Communication, caches and differences between fast nodes are
-//! not modelled.
+//! not modelled; [`cloud_cluster`](super::cloud_cluster) has communication and the costs of syncs.
 
 use super::array_scenario::ArrayScenario;
 use super::array_simulation::Array;

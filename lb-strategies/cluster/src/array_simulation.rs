@@ -2,8 +2,8 @@
 //!
 //! # What is modelled
 //! - A chunk executes its iterations in order. It begins the first at once, and a later one when it has a message from
-//!   each chunk that sends to it ([`RunArray::exchange`]; by default none). There is no barrier: chunks run ahead as
-//!   far as their neighbours allow. The workers of a rank take ready chunks in the order in which these became ready.
+//!   each chunk that sends to it ([`RunArray::exchange`]; by default none). Without an [`Overheads::barrier`] chunks run
+//!   ahead as far as their neighbours allow. The workers of a rank take ready chunks in the order in which these became ready.
 //! - With a [period](Array::period) of iterations there are syncs, as in the runtime. Chunks wait, unless the strategy
 //!   never moves anything. A rank reports when all its chunks and those of the ranks below it have come. The
 //!   [balancer](lb_strategies::balancer::Balancer) decides on rank 0. Chunks that stay continue as soon as their rank
@@ -16,21 +16,25 @@
 //! - Reports have the measurements of a real rank: the CPU time of its chunks and workers, the time that they waited for
 //!   a vCPU, and the median clock of its last five bursts. They have the errors of [`Overheads::noise`].
 //! - [`Overheads`] also has the bandwidth between and within hosts, the CPU time of messages between chunks, and the time
-//!   of a decision. By default all of these cost nothing. [`Sliced`](super::Sliced) vCPUs run a worker and its
-//!   neighbours in turn.
+//!   of a decision. [`CpuCosts`](super::CpuCosts) has the CPU time that the runtime takes from workers for iterations,
+//!   reports, packets, moves, and cold caches after a move. By default all of these cost nothing, and packets are
+//!   handled while workers execute chunks. `chores.rs` defines when workers pay.
+//! - [`Sliced`](super::Sliced) vCPUs run a worker and its neighbours in turn. On [`Crowded`](super::Crowded) vCPUs
+//!   there are more workers than vCPUs.
 //!
 //! # What is not modelled
 //! - One balancer on rank 0 decides every window, also under `hierarchical`. In the runtime, `hierarchical` decides in
 //!   [groups](lb_strategies::grouped), which see fewer loads.
 //! - Rank 0 reads at once how busy ranks are. In the runtime, this too goes through the tree.
 //! - An outgoing chunk does not wait for messages under the old routes that are slower than two packets of the tree.
-//! - Packets of syncs and windows, and decisions, take no CPU time of workers. Caches are not modelled.
+//! - Caches are modelled only after a move: chunks that share a cache do not disturb each other.
 //! - The background load is the time waited. Neighbours are other guests: while a worker is idle, they are not
 //!   measured.
 //!
 //! [`RunPool`](super::RunPool) simulates pools. Both simulations share `execution`, events and messages, but not the
 //! event loop. In a pool, a machine per rank decides the next action; here the chunks do.
 
+mod chores;
 mod event;
 mod groups;
 mod history;
@@ -84,6 +88,12 @@ impl Array {
         self.iterations.saturating_sub(1).checked_div(period).unwrap_or(0)
     }
 
+    /// The rank of each chunk if chunks begin in blocks.
+    pub fn blocks(&self) -> impl Iterator<Item = u32> + use<> {
+        let (chunks, ranks) = (self.chunks as usize, self.workers.len());
+        (0..chunks).map(move |chunk| block(chunk, chunks, ranks) as u32)
+    }
+
     /// All workers, in order.
     pub fn all_workers(&self) -> impl Iterator<Item = Worker> + '_ {
         lb_strategies::virtual_time::vcpus::all_workers(&self.workers)
@@ -132,6 +142,7 @@ pub struct RunArray<'r> {
     homes: Vec<Home>,
     move_cost: MoveCost,
     overheads: Overheads,
+    crowding: u32,
     end: Nanos,
     keeps_reports: bool,
     progress: Box<dyn FnMut(u64) + 'r>,
@@ -151,14 +162,16 @@ pub struct Executed {
     pub begun: Nanos,
     /// Time at which the iteration ended.
     pub end: Nanos,
+    /// CPU time of the worker. For the rest of the time it waited for its vCPU.
+    pub cpu_ns: Nanos,
 }
 
 impl<'r> RunArray<'r> {
     /// One unit of work per chunk and iteration, no messages, no delay on links, and moves at the balancer's assumed
     /// cost.
     pub fn new(array: &Array, strategy: Arc<dyn Strategy>, vcpus: &'r mut dyn Vcpus) -> Self {
-        let (chunks, ranks) = (array.chunks as usize, array.workers.len());
-        let home = |chunk| Home { rank: Rank(block(chunk, chunks, ranks) as u32), migratable: true };
+        let chunks = array.chunks as usize;
+        let home = |rank| Home { rank: Rank(rank), migratable: true };
         Self {
             array: array.clone(),
             strategy,
@@ -166,9 +179,10 @@ impl<'r> RunArray<'r> {
             links: Box::new(0),
             work: Box::new(|_, _| 1.0),
             sends_to: Groups::by(chunks, std::iter::empty()),
-            homes: (0..chunks).map(home).collect(),
+            homes: array.blocks().map(home).collect(),
             move_cost: MOVE_COST,
             overheads: Overheads::default(),
+            crowding: 1,
             end: Nanos::MAX,
             keeps_reports: false,
             progress: Box::new(|_| ()),
@@ -231,6 +245,13 @@ impl<'r> RunArray<'r> {
         self
     }
 
+    /// Sets the number of workers per vCPU. Windows are that many times as long, as in the runtime.
+    #[must_use]
+    pub fn crowding(mut self, workers_per_vcpu: u32) -> Self {
+        self.crowding = workers_per_vcpu;
+        self
+    }
+
     /// Calls `progress` now and then, with the number of iterations that all chunks together have executed.
     #[must_use]
     pub fn progress(mut self, progress: impl FnMut(u64) + 'r) -> Self {
@@ -265,7 +286,7 @@ pub struct ArrayRun {
     pub iteration_ends: Vec<Nanos>,
     /// The syncs and the decided windows, in order.
     pub syncs: Vec<SyncRun>,
-    /// By worker: time in which it had a chunk to execute, with or without its vCPU.
+    /// By worker: time in which it had a chunk to execute or a chore to do, with or without its vCPU.
     pub busy: Vec<Nanos>,
     /// Iterations executed, added up over all chunks.
     pub executed: u64,

@@ -8,7 +8,8 @@
 //! | [`virtual_time`](lb_strategies::virtual_time) | defines speeds of workers, delays between ranks, and the queue of events |
 //! | [`series`], [`jumps`], [`hardware_threads`] | define vCPU speeds by a series, at random, or by workers that share cores |
 //! | [`neighbours`], [`hosts`], [`slices`] | define the load of neighbours, the free part of measured hosts, and time slices |
-//! | [`overheads`] | defines the costs of messages and decisions of an array, and the errors of its measurements |
+//! | [`crowded`] | defines hosts with more workers than vCPUs |
+//! | [`overheads`] | defines the costs of messages, syncs, moves and decisions of an array, and the errors of its measurements |
 //! | [`costs`], [`chunk_costs`], [`cost_table`], [`recorded_loads`] | define the costs of iterations and chunks |
 //! | [`job_times`], [`mod@exchange`] | compute how long workers compute in a step, and how long their parts travel |
 //! | `execution` | executes the work of workers between two events |
@@ -37,9 +38,11 @@ pub mod array_scenario;
 pub mod array_scenarios;
 pub mod array_simulation;
 pub mod chunk_costs;
+pub mod cloud_cluster;
 pub mod cost_table;
 pub mod costs;
 pub mod crossbar_cluster;
+pub mod crowded;
 pub mod exchange;
 mod execution;
 pub mod grid_cluster;
@@ -60,12 +63,13 @@ pub mod slices;
 pub mod step_scenario;
 pub mod step_simulation;
 
-pub use array_scenario::ArrayScenario;
+pub use array_scenario::{ArrayScenario, SendsTo};
 pub use array_scenarios::{ARRAY_SCENARIOS, ArrayScenarioEntry, array_scenario};
 pub use array_simulation::{Array, ArrayRun, Executed, Home, RunArray, SyncRun};
 pub use chunk_costs::{ChunkCosts, Grid};
 pub use cost_table::CostTable;
 pub use costs::Costs;
+pub use crowded::Crowded;
 pub use exchange::{Exchange, Part, Wire};
 pub use hardware_threads::{HardwareThreads, Host};
 pub use hosts::on_hosts;
@@ -76,7 +80,7 @@ pub use lb_strategies::virtual_time::{
     Erratic, Events, Jitter, Links, PerPair, Post, SplitMix64, Traces, Vcpus, Worker,
 };
 pub use neighbours::{Beside, Neighbour, NeighbourShares, Presence};
-pub use overheads::{Bandwidths, DecisionCost, Noise, Overheads};
+pub use overheads::{Bandwidths, CpuCosts, DecisionCost, Noise, Overheads};
 pub use pool_scenario::{MakeVcpus, Network, Scenario};
 pub use pool_scenarios::sweeps::{SWEEPS, Sweep};
 pub use pool_scenarios::{SCENARIOS, ScenarioEntry, scenario};

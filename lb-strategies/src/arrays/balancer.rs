@@ -509,8 +509,7 @@ impl Balancer {
         let any_handled = self.activity.follow(&report.chunks);
         self.in_windows |= report.window;
         self.estimate(&report.ranks, &report.inactive);
-        let length_ns = |rank: &RankReport| Some(rank.sample?.wall_ns / u64::from(rank.place.workers.max(1)));
-        self.phase_ns = report.ranks.iter().filter_map(length_ns).max().unwrap_or(0) as f64;
+        self.phase_ns = report.length_ns();
         self.ideal_ns += self.ideal_ns_of(&report.chunks);
         let mut chunks: Vec<ChunkLoad> = report.chunks.iter().map(|chunk| self.in_ticks(chunk)).collect();
         chunks.sort_by_key(|chunk| chunk.id);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::edges::EdgeReports;
 use super::estimate::{RankPlace, RankSample};
 use super::snapshot::{ArrayId, ChunkId, ChunkLoad};
+use super::step_cover::StepCover;
 use crate::rank::Rank;
 
 /// The reports of all ranks on one phase.
@@ -46,6 +47,12 @@ impl PhaseReport {
         of_phase + self.undecided.iter().map(PhaseReport::size).sum::<usize>()
     }
 
+    /// Length of the phase on the rank that measured the longest, ns.
+    pub(super) fn length_ns(&self) -> f64 {
+        let length_ns = |rank: &RankReport| Some(rank.sample?.wall_ns / u64::from(rank.place.workers.max(1)));
+        self.ranks.iter().filter_map(length_ns).max().unwrap_or(0) as f64
+    }
+
     /// Adds the window `later` that followed. The sum has the chunks of `later`, by identifier. The cost of chunks that
     /// are gone is dropped.
     pub fn extend(&mut self, mut later: PhaseReport) {
@@ -84,6 +91,7 @@ pub struct UndecidedWindows {
     windows: Vec<PhaseReport>,
     /// The sum of the windows that are added to the next one.
     collected: Option<PhaseReport>,
+    cover: StepCover,
 }
 
 impl UndecidedWindows {
@@ -92,16 +100,36 @@ impl UndecidedWindows {
         self.collected = Some(self.sum(window));
     }
 
-    /// Adds the collected windows to this one, and keeps the sum as an undecided window.
-    pub fn push(&mut self, window: PhaseReport) {
-        let sum = self.sum(window);
-        self.windows.push(sum);
+    /// Adds the collected windows to this one, and keeps the sum as an undecided window. While less than a step has been
+    /// seen, the window is collected, and the answer is true.
+    pub fn push(&mut self, window: PhaseReport) -> bool {
+        let (collects, sum) = (self.cover.is_collecting(), self.sum(window));
+        if collects {
+            self.collected = Some(sum)
+        } else {
+            self.windows.push(sum)
+        }
+        collects
     }
 
     /// Returns the window to decide, with the collected windows added and the undecided windows before it. Keeps
     /// nothing.
     pub fn decide(&mut self, window: PhaseReport) -> PhaseReport {
+        self.cover.end();
         PhaseReport { undecided: std::mem::take(&mut self.windows), ..self.sum(window) }
+    }
+
+    /// The same, if the window with the collected ones has seen about a step of the program. None if it has not: the
+    /// window is collected. Ranks that must be emptied, and chunks that their program moves, do not wait.
+    pub fn decide_step(&mut self, window: PhaseReport) -> Option<PhaseReport> {
+        let sum = self.sum(window);
+        let must_leave = |load: &ChunkLoad| load.migratable && sum.inactive.contains(&load.rank);
+        let is_urgent = sum.chunks.iter().any(|chunk| chunk.wish.is_some() || must_leave(&chunk.load));
+        if !is_urgent && self.cover.is_partial(&sum) {
+            self.collected = Some(sum);
+            return None;
+        }
+        Some(self.decide(sum))
     }
 
     fn sum(&mut self, window: PhaseReport) -> PhaseReport {

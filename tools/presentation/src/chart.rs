@@ -81,6 +81,11 @@ const BELOW: f64 = 44.0;
 impl Chart {
     /// Draws the chart and its text into an area.
     pub fn draw(&self, svg: &mut Svg, area: Area) {
+        self.draw_labelled(svg, area, &self.horizontal.labels());
+    }
+
+    /// The same, with these labels at these numbers of the horizontal axis.
+    pub fn draw_labelled(&self, svg: &mut Svg, area: Area, labels: &[(f64, String)]) {
         let middle = area.left + (LEFT + area.width - RIGHT) / 2.0;
         // A letter is about half as wide as high. A long caption gets a smaller size.
         let fits = (area.width - LEFT - RIGHT) / (0.55 * self.caption.chars().count().max(1) as f64);
@@ -96,7 +101,7 @@ impl Chart {
         let top = legend.top + high + 6.0;
         let inner = Area::at((legend.left, top), (legend.width, area.bottom() - BELOW - top));
         self.draw_bands(svg, inner);
-        self.draw_axes(svg, inner);
+        self.draw_axes(svg, inner, labels);
         for (place, series) in self.series.iter().enumerate() {
             let (colour, mark, dash) = look(place);
             let (alone, covered): (Vec<_>, Vec<_>) = self
@@ -159,11 +164,11 @@ impl Chart {
         }
     }
 
-    fn draw_axes(&self, svg: &mut Svg, inner: Area) {
-        for (number, label) in self.horizontal.labels() {
-            let x = self.horizontal.right_of(inner, number);
+    fn draw_axes(&self, svg: &mut Svg, inner: Area, labels: &[(f64, String)]) {
+        for (number, label) in labels {
+            let x = self.horizontal.right_of(inner, *number);
             svg.line((x, inner.top), (x, inner.bottom() + 4.0), GRID, 1.0);
-            svg.sized_text((x, inner.bottom() + 17.0), 12, Anchor::Middle, &label);
+            svg.sized_text((x, inner.bottom() + 17.0), 12, Anchor::Middle, label);
         }
         for (number, label) in self.vertical.labels() {
             let y = self.vertical.above(inner, number);

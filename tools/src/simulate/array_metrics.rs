@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
-use lb_strategies::Strategy;
+use lb_strategies::{ARRAYS, Strategy, Table};
 use presentation::chart::Chart;
-use presentation::format::decimal;
 use serde::Serialize;
-use virtual_cluster::{ArrayRun, ArrayScenario, SyncRun};
+use virtual_cluster::{ARRAY_SCENARIOS, ArrayRun, ArrayScenario, ArrayScenarioEntry, SyncRun};
 
 use super::compare::{Comparable, Comparison, Metrics, Outcome, seconds};
 use super::files::text;
+use super::options::Named;
 use super::table;
 
 /// Figures of one strategy in one scenario.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ArrayMetrics {
-    /// Time saved, in percent of the time of `none`; none if `none` is not compared.
-    pub(super) saved_percent: Option<f64>,
     /// Sum over workers of their idle time until the makespan.
     idle_worker_s: f64,
     moves: u64,
@@ -63,7 +61,6 @@ impl ArrayMetrics {
     fn new(scenario: &ArrayScenario, run: ArrayRun) -> Self {
         let all = u64::from(scenario.array.chunks) * scenario.array.iterations;
         Self {
-            saved_percent: None,
             idle_worker_s: seconds(run.idle()),
             moves: run.moves(),
             messages: run.messages,
@@ -78,6 +75,31 @@ impl ArrayMetrics {
 impl Comparable for ArrayScenario {
     type Policy = dyn Strategy;
     type Metrics = ArrayMetrics;
+    const POLICIES: &'static str = "strategies";
+    /// `program`, `rotate` and `random` are left out because they balance nothing here.
+    const COMPARED: Option<&'static str> = Some("none,refine,refine-paper,greedy");
+
+    fn table() -> &'static Table<dyn Strategy> {
+        &ARRAYS
+    }
+
+    fn named() -> Vec<Named<Self>> {
+        let named = |entry: &'static ArrayScenarioEntry| {
+            let build = Box::new(|| entry.build());
+            Named { name: entry.name, about: entry.about, build }
+        };
+        ARRAY_SCENARIOS.iter().map(named).collect()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        /// Of a rank at a sync: its share, its capacity, and its number of chunks.
+        const RANK_BYTES: u64 = 20;
+        8 * self.array.iterations + RANK_BYTES * self.array.syncs() * self.array.workers.len() as u64
+    }
 
     fn ideal_s(&self) -> f64 {
         ArrayScenario::ideal_s(self)
@@ -91,6 +113,7 @@ impl Comparable for ArrayScenario {
     fn comparison(&self, ideal_s: f64, outcomes: Vec<Outcome<ArrayMetrics>>) -> Comparison<ArrayMetrics> {
         Comparison {
             scenario: self.name.clone(),
+            swept: Vec::new(),
             chunks: Some(self.array.chunks),
             units: None,
             iterations: self.array.iterations,
@@ -103,9 +126,9 @@ impl Comparable for ArrayScenario {
 
 impl Metrics for ArrayMetrics {
     const POLICY: &'static str = "strategy";
-    const HEADS: &'static [&'static str] = &["saved %", "idle s", "syncs", "moves", "messages", "predictor"];
+    const HEADS: &'static [&'static str] = &["idle s", "syncs", "moves", "messages", "predictor"];
     const COLUMNS: &'static [&'static str] =
-        &["saved_percent", "idle_worker_s", "syncs", "moves", "messages", "missing", "predictor"];
+        &["idle_worker_s", "syncs", "moves", "messages", "missing", "predictor"];
     const BASELINE: Option<&'static str> = Some("none");
     const LEGEND: Option<&'static str> =
         Some("messages: between ranks, those of chunks and of syncs, and the chunks that move");
@@ -113,7 +136,6 @@ impl Metrics for ArrayMetrics {
 
     fn cells(&self) -> Vec<String> {
         vec![
-            self.saved_percent.map_or_else(String::new, |saved| decimal(saved, 2)),
             format!("{:.1}", self.idle_worker_s),
             self.syncs.len().to_string(),
             self.moves.to_string(),
@@ -123,7 +145,7 @@ impl Metrics for ArrayMetrics {
     }
 
     fn values(&self) -> Vec<String> {
-        let times = [self.saved_percent.map_or_else(String::new, text), text(self.idle_worker_s)];
+        let times = [text(self.idle_worker_s)];
         let counts = [self.syncs.len() as u64, self.moves, self.messages, self.missing];
         let predictor = self.predictor.unwrap_or_default().to_owned();
         times.into_iter().chain(counts.map(|count| count.to_string())).chain([predictor]).collect()
@@ -131,10 +153,6 @@ impl Metrics for ArrayMetrics {
 
     fn complaint(&self) -> Option<String> {
         (self.missing > 0).then(|| format!("{} iterations of chunks missing", self.missing))
-    }
-
-    fn set_saved(&mut self, percent: f64) {
-        self.saved_percent = Some(percent);
     }
 
     fn chart(comparison: &Comparison<Self>) -> Chart {

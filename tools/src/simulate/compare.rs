@@ -14,6 +14,7 @@ use presentation::chart::{Axis, Chart, Series};
 use presentation::format::plural;
 use serde::Serialize;
 
+use super::options::Named;
 use super::table;
 use crate::{Error, warn_of_old_names};
 
@@ -47,9 +48,34 @@ fn specs(list: &str) -> Result<Vec<String>, Error> {
 }
 
 /// A scenario of pools, arrays or programs in supersteps, which can be run under policies.
-pub(super) trait Comparable: Sync {
+pub(super) trait Comparable: Sized + Sync {
     type Policy: ?Sized + Send + Sync + 'static;
     type Metrics: Metrics + Send;
+    /// What the policies are called in lists.
+    const POLICIES: &'static str = "policies";
+    /// The policies that are compared by default; none for all.
+    const COMPARED: Option<&'static str> = None;
+
+    /// The policies for this shape of program.
+    fn table() -> &'static Table<Self::Policy>;
+
+    /// The scenarios that have a name.
+    fn named() -> Vec<Named<Self>> {
+        Vec::new()
+    }
+
+    /// The name of this scenario.
+    fn name(&self) -> &str;
+
+    /// Approximate memory of the figures of a run, bytes.
+    fn kept_bytes(&self) -> u64;
+
+    /// What the named scenario is about, to precede its size; empty without one.
+    fn about(&self) -> String {
+        let named = Self::named();
+        let entry = named.iter().find(|one| one.name == self.name());
+        entry.map_or_else(String::new, |entry| format!("{}; ", entry.about))
+    }
 
     /// Time of the best schedule in seconds.
     fn ideal_s(&self) -> f64;
@@ -69,6 +95,8 @@ pub(super) struct Outcome<M> {
     pub(super) makespan_s: f64,
     /// Excess over the ideal; none if the run is incomplete, because undone work saves time.
     pub(super) excess_percent: Option<f64>,
+    /// Time saved, in percent of the time of the baseline; none if the baseline is not compared, or there is none.
+    pub(super) saved_percent: Option<f64>,
     #[serde(flatten)]
     pub(super) metrics: M,
 }
@@ -77,7 +105,7 @@ impl<M: Metrics> Outcome<M> {
     fn new(policy: &str, ideal_s: f64, (makespan_s, metrics): (f64, M)) -> Self {
         let excess = if ideal_s > 0.0 { 100.0 * (makespan_s / ideal_s - 1.0) } else { 0.0 };
         let excess_percent = metrics.complaint().is_none().then_some(excess);
-        Self { policy: policy.to_owned(), makespan_s, excess_percent, metrics }
+        Self { policy: policy.to_owned(), makespan_s, excess_percent, saved_percent: None, metrics }
     }
 }
 
@@ -99,9 +127,6 @@ pub(super) trait Metrics: Serialize {
     fn cells(&self) -> Vec<String>;
     fn values(&self) -> Vec<String>;
 
-    /// Stores the time saved, in percent of the time of the baseline.
-    fn set_saved(&mut self, _percent: f64) {}
-
     /// The faults of the run as text; none if it is complete.
     fn complaint(&self) -> Option<String>;
 
@@ -115,6 +140,9 @@ pub(super) trait Metrics: Serialize {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Comparison<M> {
     pub(super) scenario: String,
+    /// The swept fields and their values; empty without a sweep.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_map")]
+    pub(super) swept: Vec<(String, String)>,
     /// Chunks of an array.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) chunks: Option<u32>,
@@ -128,6 +156,10 @@ pub(super) struct Comparison<M> {
     /// Time of the best schedule in seconds.
     pub(super) ideal_s: f64,
     pub(super) outcomes: Vec<Outcome<M>>,
+}
+
+fn as_map<S: serde::Serializer>(pairs: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|(field, value)| (field, value)))
 }
 
 /// Steps of the progress bar for each run.
@@ -151,7 +183,7 @@ impl<M: Metrics> Comparison<M> {
         let baseline_s = baseline.map(|outcome| outcome.makespan_s).filter(|&seconds| seconds > 0.0);
         let Some(baseline_s) = baseline_s else { return };
         for outcome in self.outcomes.iter_mut().filter(|outcome| outcome.excess_percent.is_some()) {
-            outcome.metrics.set_saved(100.0 * (1.0 - outcome.makespan_s / baseline_s));
+            outcome.saved_percent = Some(100.0 * (1.0 - outcome.makespan_s / baseline_s));
         }
     }
 
@@ -179,9 +211,13 @@ impl<M: Metrics> Comparison<M> {
         }
     }
 
-    /// Title of a panel: the name of the scenario, or its size if options describe it.
+    /// Title of a panel: the name of the scenario with its swept fields, or its size if options describe it.
     pub(super) fn title(&self) -> String {
-        if self.scenario == DESCRIBED { table::size(self) } else { self.scenario.clone() }
+        if self.scenario == DESCRIBED {
+            return table::size(self);
+        }
+        let fields = self.swept.iter().map(|(field, value)| format!(", {field} {value}"));
+        format!("{}{}", self.scenario, fields.collect::<String>())
     }
 }
 
@@ -195,26 +231,37 @@ pub(super) fn compare<S: Comparable>(
     scenarios: &[S],
     policies: &[Policy<S::Policy>],
 ) -> Vec<Comparison<S::Metrics>> {
-    let ideals: Vec<f64> = scenarios.iter().map(S::ideal_s).collect();
-    let runs = scenarios.len() * policies.len();
-    let outcomes = in_parallel_telling(&plural(runs, "run"), runs, |index, tell| {
-        let (which, policy) = (index / policies.len(), &policies[index % policies.len()]);
-        Outcome::new(&policy.spec, ideals[which], scenarios[which].run_under(&policy.strategy, tell))
-    });
-    let mut outcomes = outcomes.into_iter();
-    let of_scenario = |(scenario, &ideal_s): (&S, &f64)| {
-        let mut comparison = scenario.comparison(ideal_s, outcomes.by_ref().take(policies.len()).collect());
-        comparison.tell_savings();
-        comparison
-    };
-    scenarios.iter().zip(&ideals).map(of_scenario).collect()
+    let all: Vec<_> = scenarios.iter().map(|scenario| (scenario, policies)).collect();
+    compare_each(&all)
 }
 
-/// Runs the scenarios and writes a table after each. `about` returns a description to precede the size.
+/// Runs each scenario under its own policies. Results are in the order of the scenarios.
+pub(super) fn compare_each<S: Comparable>(
+    scenarios: &[(&S, &[Policy<S::Policy>])],
+) -> Vec<Comparison<S::Metrics>> {
+    let ideals: Vec<f64> = scenarios.iter().map(|(scenario, _)| scenario.ideal_s()).collect();
+    let places = scenarios.iter().enumerate();
+    let runs: Vec<_> = places
+        .flat_map(|(place, (_, policies))| policies.iter().map(move |policy| (place, policy)))
+        .collect();
+    let outcomes = in_parallel_telling(&plural(runs.len(), "run"), runs.len(), |index, tell| {
+        let (place, policy) = runs[index];
+        Outcome::new(&policy.spec, ideals[place], scenarios[place].0.run_under(&policy.strategy, tell))
+    });
+    let mut outcomes = outcomes.into_iter();
+    let mut comparisons = Vec::new();
+    for (&(scenario, policies), &ideal_s) in scenarios.iter().zip(&ideals) {
+        let mut comparison = scenario.comparison(ideal_s, outcomes.by_ref().take(policies.len()).collect());
+        comparison.tell_savings();
+        comparisons.push(comparison);
+    }
+    comparisons
+}
+
+/// Runs the scenarios and writes a table after each.
 pub(super) fn write_tables<S: Comparable>(
     scenarios: &[S],
     policies: &[Policy<S::Policy>],
-    about: impl Fn(&S) -> String,
     out: &mut dyn Write,
 ) -> Result<Vec<Comparison<S::Metrics>>, Error> {
     let mut comparisons = Vec::new();
@@ -223,13 +270,11 @@ pub(super) fn write_tables<S: Comparable>(
             writeln!(out)?;
         }
         let comparison = compare(std::slice::from_ref(scenario), policies);
-        table::write(&comparison[0], &about(scenario), out)?;
+        table::write(&comparison[0], &scenario.about(), out)?;
         out.flush()?;
         comparisons.extend(comparison);
     }
-    if let Some(legend) = S::Metrics::LEGEND {
-        writeln!(out, "{legend}")?;
-    }
+    table::write_legend::<S::Metrics>(out)?;
     Ok(comparisons)
 }
 
@@ -239,7 +284,7 @@ pub(super) fn all_complete<M: Metrics>(comparisons: &[Comparison<M>]) -> Result<
     let incomplete = comparisons.iter().flat_map(|comparison| {
         comparison.outcomes.iter().filter_map(|outcome| {
             let complaint = outcome.metrics.complaint()?;
-            Some(format!("{} in {}: {complaint}", outcome.policy, comparison.scenario))
+            Some(format!("{} in {}: {complaint}", outcome.policy, comparison.title()))
         })
     });
     let incomplete: Vec<String> = incomplete.collect();

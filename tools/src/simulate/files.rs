@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use presentation::svg::{Area, Svg};
 
+use super::combinations::sweep_picture;
 use super::compare::{Comparison, Metrics};
 use crate::Error;
 use crate::output::{self, csv_error};
@@ -56,7 +57,8 @@ impl Files {
             output::write(file, csv(comparisons)?)?;
         }
         if let Some(file) = &self.plot {
-            output::write(file, svg(comparisons))?;
+            let picture = sweep_picture(comparisons).unwrap_or_else(|| svg(comparisons));
+            output::write(file, picture)?;
         }
         Ok(())
     }
@@ -70,15 +72,21 @@ fn json<M: Metrics>(comparisons: &[Comparison<M>]) -> io::Result<String> {
 /// A header, then one line per scenario and policy. An incomplete run has no excess.
 fn csv<M: Metrics>(comparisons: &[Comparison<M>]) -> io::Result<Vec<u8>> {
     let mut csv = csv::Writer::from_writer(Vec::new());
-    csv.write_record(HEADS.iter().chain(M::COLUMNS)).map_err(csv_error)?;
+    let swept = comparisons.first().map_or(&[][..], |comparison| &comparison.swept);
+    let swept = swept.iter().map(|(field, _)| field.as_str());
+    let saved = M::BASELINE.map(|_| "saved_percent");
+    let heads = HEADS[..1].iter().copied().chain(swept).chain(HEADS[1..].iter().copied());
+    csv.write_record(heads.chain(saved).chain(M::COLUMNS.iter().copied())).map_err(csv_error)?;
     for comparison in comparisons {
         let Comparison { scenario, iterations, workers, ideal_s, .. } = comparison;
         let (ranks, all) = (workers.len(), workers.iter().sum::<u32>());
         for outcome in &comparison.outcomes {
-            let mut line = vec![scenario.clone(), outcome.policy.clone(), ranks.to_string()];
-            line.extend([all.to_string(), iterations.to_string()]);
+            let mut line = vec![scenario.clone()];
+            line.extend(comparison.swept.iter().map(|(_, value)| value.clone()));
+            line.extend([outcome.policy.clone(), ranks.to_string(), all.to_string(), iterations.to_string()]);
             line.extend([*ideal_s, outcome.makespan_s].map(text));
             line.push(outcome.excess_percent.map_or_else(String::new, text));
+            line.extend(M::BASELINE.map(|_| outcome.saved_percent.map_or_else(String::new, text)));
             line.extend(outcome.metrics.values());
             csv.write_record(line).map_err(csv_error)?;
         }

@@ -8,6 +8,8 @@
 //! | `starttime,value` | repeated measurements of one host (Azure VM noise, long) | value / median | speed |
 //! | `vm,value` | one measurement of each of many hosts (Azure VM noise, short) | value / median | speed |
 //! | no header | `name,u0,u1,...`: CPU use in percent, every 300 s (PlanetLab) | 1 - u/100, >= 0.05 | use |
+//! | no header | 19 or 20 columns: the task usage of the Google cluster trace of 2011 | see `google` | use |
+//! | `start_time,end_time,machine_id,cpu_rate` and others, in any order | the same | see `google` | use |
 //!
 //! Where use was measured, other processes take turns with the workers on the vCPU. Where speed was measured, the vCPU
 //! is slower. Subtracting the use from the host's speed is a model, because those traces do not measure speed.
@@ -15,6 +17,7 @@
 //! A series begins at its first sample, whatever its date. A sample holds until the next one, and the last one forever.
 //! [`Hosts::notes`] reports samples that hold much longer than others, and rows that are shorter than others.
 
+mod google;
 mod record;
 mod samples;
 #[cfg(test)]
@@ -23,6 +26,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use serde::Deserialize;
 use virtual_cluster::Series;
 
 use self::record::{LineError, Record, quoted, records};
@@ -36,6 +40,51 @@ const PLANETLAB_STEP_S: f64 = 300.0;
 /// The formats, for error texts.
 const HEADERS: &str = "`time_s,host,share`, `timestamp,value`, `starttime,value`, `vm,value` or, without a header, \
                        `name,u0,u1,...`";
+
+/// The formats by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Format {
+    Shares,
+    Cloudwatch,
+    AzureLong,
+    AzureShort,
+    Planetlab,
+    Google,
+}
+
+impl Format {
+    /// The name and the first line.
+    fn words(self) -> [&'static str; 2] {
+        match self {
+            Self::Shares => ["shares", "time_s,host,share"],
+            Self::Cloudwatch => ["cloudwatch", "timestamp,value"],
+            Self::AzureLong => ["azure-long", "starttime,value"],
+            Self::AzureShort => ["azure-short", "vm,value"],
+            Self::Planetlab => ["planetlab", "HOST,USE,USE,... in percent"],
+            Self::Google => {
+                ["google", "START,END,JOB,TASK,MACHINE,RATE,... or start_time,end_time,machine_id,cpu_rate"]
+            }
+        }
+    }
+
+    /// The format of a file with this first line; none if it is not a known one.
+    fn of(first: &Record) -> Option<Self> {
+        match first.fields.iter().collect::<Vec<_>>()[..] {
+            ["time_s", "host", "share"] => Some(Self::Shares),
+            ["timestamp", "value"] => Some(Self::Cloudwatch),
+            ["starttime", "value"] => Some(Self::AzureLong),
+            ["vm", "value"] => Some(Self::AzureShort),
+            ref fields if google::begins(fields) => Some(Self::Google),
+            [_, ref rest @ ..]
+                if !rest.is_empty() && rest.iter().all(|field| field.parse::<f64>().is_err()) =>
+            {
+                None
+            }
+            _ => Some(Self::Planetlab),
+        }
+    }
+}
 
 /// What a file measured, in words.
 fn measured(turns: bool) -> &'static str {
@@ -54,23 +103,25 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// A note if several ranks share a host.
-    pub(super) fn shared(&self, ranks: u32) -> Option<String> {
+    /// A note if several ranks, or hosts of a description, share a host of the trace. `word` says which of the two, and
+    /// `place` is the beginning of the line.
+    pub(super) fn shared(&self, count: usize, word: &str, place: &str) -> Option<String> {
         match self.parts.len() {
-            hosts if hosts >= ranks as usize => None,
+            hosts if hosts >= count => None,
             1 => Some(format!(
-                "--hosts-trace: 1 host for {ranks} ranks, all of which follow its series; name more files"
+                "{place}1 host for {count} {word}s, all of which follow its series; name more files"
             )),
             hosts => Some(format!(
-                "--hosts-trace: {hosts} hosts for {ranks} ranks: rank {hosts} follows the series of rank 0, and so on"
+                "{place}{hosts} hosts for {count} {word}s: {word} {hosts} follows the series of {word} 0, and so on"
             )),
         }
     }
 }
 
 /// Reads the hosts in `files`, in the order of files and of their first lines. `step_s` replaces the times of samples
-/// by a fixed step in seconds. The error names a file, its fault, and what was expected.
-pub(super) fn read(files: &[PathBuf], step_s: Option<f64>) -> Result<Hosts, String> {
+/// by a fixed step in seconds. Files of another `format` are refused. The error names a file, its fault, and what was
+/// expected.
+pub(super) fn read(files: &[PathBuf], step_s: Option<f64>, format: Option<Format>) -> Result<Hosts, String> {
     let (mut all, mut named) = (Hosts::default(), BTreeSet::new());
     for file in files {
         let name = file.display();
@@ -81,7 +132,7 @@ pub(super) fn read(files: &[PathBuf], step_s: Option<f64>) -> Result<Hosts, Stri
         }
         let text = input::read_text(file).map_err(|error| format!("{name}: cannot be read: {error}"))?;
         let Hosts { parts, time_sliced, notes } =
-            parse(&text, step_s).map_err(|(line, what)| format!("{name}:{line}: {what}"))?;
+            parse_as(&text, step_s, format).map_err(|(line, what)| format!("{name}:{line}: {what}"))?;
         if parts.is_empty() {
             return Err(format!("{name}: has no host, expected lines in one of the formats {HEADERS}"));
         }
@@ -98,18 +149,31 @@ pub(super) fn read(files: &[PathBuf], step_s: Option<f64>) -> Result<Hosts, Stri
 
 /// The hosts in a text; none if the text is empty.
 pub(crate) fn parse(text: &str, step_s: Option<f64>) -> Result<Hosts, LineError> {
+    parse_as(text, step_s, None)
+}
+
+/// The same, if the text has this format.
+fn parse_as(text: &str, step_s: Option<f64>, expected: Option<Format>) -> Result<Hosts, LineError> {
     let records = records(text);
     let Some((first, others)) = records.split_first() else { return Ok(Hosts::default()) };
-    match first.fields.iter().collect::<Vec<_>>()[..] {
-        ["time_s", "host", "share"] => named(others, step_s),
-        ["timestamp", "value"] => one_host_in_use(others, step_s),
-        ["starttime", "value"] => one_host_measured(others, step_s),
-        ["vm", "value"] => one_sample_each(others),
-        [_, ref rest @ ..] if !rest.is_empty() && rest.iter().all(|field| field.parse::<f64>().is_err()) => {
+    let format = Format::of(first);
+    if let Some(expected) = expected.filter(|&expected| format != Some(expected)) {
+        let [name, line] = expected.words();
+        let found = first.fields.iter().take(6).collect::<Vec<_>>().join(",");
+        let is = format.map_or_else(String::new, |format| format!(", which is {}", format.words()[0]));
+        return first.wrong(format!("begins with {}{is}, expected {name}: `{line}`", quoted(&found)));
+    }
+    match format {
+        Some(Format::Shares) => named(others, step_s),
+        Some(Format::Cloudwatch) => one_host_in_use(others, step_s),
+        Some(Format::AzureLong) => one_host_measured(others, step_s),
+        Some(Format::AzureShort) => one_sample_each(others),
+        Some(Format::Google) => google::machines(&records, step_s),
+        Some(Format::Planetlab) => use_in_percent(&records, step_s),
+        None => {
             let found = first.fields.iter().collect::<Vec<_>>().join(",");
             first.wrong(format!("the header {}, expected {HEADERS}", quoted(&found)))
         }
-        _ => use_in_percent(&records, step_s),
     }
 }
 

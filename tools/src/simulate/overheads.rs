@@ -1,14 +1,15 @@
 //! Options of `caribou simulate array` for what messages and decisions cost, for time slices, and for errors of
 //! measurements. By default they cost nothing, vCPUs are shared at any time, and measurements are exact.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use lb_strategies::pool::Nanos;
 use presentation::count_parser;
-use virtual_cluster::{ArrayScenario, Bandwidths, DecisionCost, Noise, Overheads};
 
 use super::cluster::RANKS_MOST;
+use super::description::{Decision, Description};
 use super::values;
 
 /// The shortest time slice. Each slice is simulated, so shorter ones take very long.
@@ -38,7 +39,7 @@ pub(super) struct OverheadOptions {
     /// Time of a decision for each chunk of the array, as in 50ns; or `measured`, the time that the strategy takes here, with
     /// which two runs differ.
     #[arg(long, value_name = "TIME|measured", default_value = "0s", value_parser = decision)]
-    decision_cost: Cost,
+    decision_cost: Decision,
     /// Time slice on a vCPU, as in 4ms: a worker and its neighbours run in turn, each at least so long. 0s if they share the
     /// vCPU at any time; otherwise 10us at least.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = slice)]
@@ -46,26 +47,25 @@ pub(super) struct OverheadOptions {
     /// Standard deviation of measured loads of chunks and clocks of workers, as a part of the true value from 0 to 1; by --seed.
     #[arg(long, value_name = "PART", default_value = "0", value_parser = part)]
     noise: f64,
+    /// Costs of the runtime on a machine, as `caribou calibrate` writes them. They replace --message-cpu, --decision-cost and
+    /// --bandwidth, and with all ranks on one host also --rtt.
+    #[arg(long, value_name = "FILE.toml")]
+    costs: Option<PathBuf>,
 }
 
-/// A value of `--decision-cost`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Cost {
-    PerChunk(Nanos),
-    Measured,
-}
-
-fn decision(text: &str) -> Result<Cost, String> {
+/// The time of a decision.
+pub(super) fn decision(text: &str) -> Result<Decision, String> {
     if text == "measured" {
-        return Ok(Cost::Measured);
+        return Ok(Decision::Measured);
     }
     match values::time(text) {
-        Ok(ns @ 0..=1_000_000_000) => Ok(Cost::PerChunk(ns)),
+        Ok(ns @ 0..=1_000_000_000) => Ok(Decision::PerChunk(ns)),
         _ => Err("expected measured, or a time up to 1s for each chunk, as in 50ns".to_owned()),
     }
 }
 
-fn slice(text: &str) -> Result<Nanos, String> {
+/// A time slice, ns.
+pub(super) fn slice(text: &str) -> Result<Nanos, String> {
     let slice = values::time(text)?;
     if (1..SLICE_MIN).contains(&slice) {
         return Err("expected 0s or a time from 10us on, as in 4ms".to_owned());
@@ -73,43 +73,24 @@ fn slice(text: &str) -> Result<Nanos, String> {
     Ok(slice)
 }
 
-fn part(text: &str) -> Result<f64, String> {
+/// A part from 0 to 1.
+pub(super) fn part(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));
     number.ok_or_else(|| "expected a number from 0 to 1, as in 0.05".to_owned())
 }
 
 impl OverheadOptions {
-    /// The most that the messages of a rank take in an iteration, in seconds: all of its chunks exchange with eight
-    /// neighbours, one message after another.
-    pub(super) fn messages_s(&self, scenario: &ArrayScenario) -> f64 {
-        let ranks = scenario.array.workers.len() as f64;
-        let messages = 8.0 * (f64::from(scenario.array.chunks) / ranks).ceil();
-        let slowest =
-            [self.link_bandwidth, self.host_bandwidth].into_iter().flatten().fold(f64::INFINITY, f64::min);
-        let on_link_s = self.message_bytes as f64 / slowest;
-        let hosted = f64::from(self.ranks_per_host);
-        messages * (on_link_s * hosted + 2.0 * self.message_cpu as f64 / 1e9)
-            + scenario.network.rtt as f64 / 1e9
-    }
-
-    /// Gives a scenario these overheads.
-    pub(super) fn apply(&self, scenario: &mut ArrayScenario, seed: u64) {
-        let rate = |rate: Option<f64>| rate.unwrap_or(f64::INFINITY);
-        scenario.slice = self.time_slice;
-        scenario.overheads = Overheads {
-            bandwidths: Bandwidths {
-                between_hosts: rate(self.link_bandwidth),
-                within_host: rate(self.host_bandwidth),
-                ranks_per_host: self.ranks_per_host,
-                message_bytes: self.message_bytes,
-            },
-            message_cpu: self.message_cpu,
-            decision: match self.decision_cost {
-                Cost::PerChunk(ns) => DecisionCost::PerChunk(ns),
-                Cost::Measured => DecisionCost::Measured(clock()),
-            },
-            noise: Noise { relative_sd: self.noise, seed },
-        };
+    /// Writes the options into a description.
+    pub(super) fn describe(&self, description: &mut Description) {
+        description.network.bandwidth_between_hosts = self.link_bandwidth;
+        description.network.bandwidth_within_host = self.host_bandwidth;
+        description.network.message_bytes = Some(self.message_bytes);
+        description.ranks_per_link = Some(self.ranks_per_host);
+        description.costs.message_cpu = Some(self.message_cpu);
+        description.costs.decision = Some(self.decision_cost);
+        description.costs.time_slice = Some(self.time_slice);
+        description.costs.noise = Some(self.noise);
+        description.costs.calibration.clone_from(&self.costs);
     }
 }
 
@@ -118,7 +99,7 @@ impl OverheadOptions {
     clippy::disallowed_methods,
     reason = "the time of a strategy is measured, if the user asks for that"
 )]
-fn clock() -> Arc<dyn Fn() -> Nanos + Send + Sync> {
+pub(super) fn clock() -> Arc<dyn Fn() -> Nanos + Send + Sync> {
     let begin = Instant::now();
     Arc::new(move || begin.elapsed().as_nanos() as Nanos)
 }
@@ -129,8 +110,8 @@ mod tests {
 
     #[test]
     fn a_decision_costs_a_time_for_each_chunk_or_what_is_measured() {
-        assert_eq!(decision("50ns"), Ok(Cost::PerChunk(50)));
-        assert_eq!(decision("measured"), Ok(Cost::Measured));
+        assert_eq!(decision("50ns"), Ok(Decision::PerChunk(50)));
+        assert_eq!(decision("measured"), Ok(Decision::Measured));
         for bad in ["2s", "50", "-1ns", "meas"] {
             let expected = "expected measured, or a time up to 1s for each chunk, as in 50ns";
             assert_eq!(decision(bad).unwrap_err(), expected, "{bad}");

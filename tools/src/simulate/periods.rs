@@ -19,9 +19,7 @@ pub(super) fn write(
     table(periods, comparisons, out, |outcome| decimal(outcome.makespan_s, 3))?;
     writeln!(out, "\nsaved % by period")?;
     let saved = |saved| decimal(saved, 1);
-    table(periods, comparisons, out, |outcome| {
-        outcome.metrics.saved_percent.map_or_else(String::new, saved)
-    })?;
+    table(periods, comparisons, out, |outcome| outcome.saved_percent.map_or_else(String::new, saved))?;
     let runs = || periods.iter().zip(comparisons);
     let in_windows = |period: &Period| !matches!(period, Period::Steps(_));
     shortest("at syncs", runs().filter(|(period, _)| !in_windows(period)), out)?;

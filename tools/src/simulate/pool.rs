@@ -2,23 +2,26 @@
 
 use std::io::Write;
 
-use lb_strategies::{Choice, Listing, POOLS};
-use virtual_cluster::{SCENARIOS, SWEEPS, Scenario, Sweep, scenario};
+use lb_strategies::Choice;
+use virtual_cluster::{SWEEPS, Scenario, Sweep};
 
-use super::cluster::{self, NetworkOptions};
-use super::compare::{Comparison, Policy, all_complete, write_tables};
-use super::files::Files;
+use super::compare::Comparison;
+use super::description::Program;
+use super::description::array::set_network;
+use super::description::pool::scenario;
+use super::description::program::Generator;
+use super::options::{ByName, Common};
 use super::pool_metrics::PoolMetrics;
-use super::{pool_described, sweep};
+use super::{sweep, values};
 use crate::Error;
 
 /// A pool with a name, a cluster described, or a sweep.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
+#[command(mut_arg("list", |list| list.help("List scenarios, sweeps and policies")))]
 pub(super) struct Options {
-    /// Named scenarios, or `all`; --list lists them. Without one, the cluster described below.
-    #[arg(long, value_name = "NAME[,NAME..]|all", value_delimiter = ',', conflicts_with_all = ["described", "cluster"])]
-    scenario: Vec<String>,
+    #[command(flatten)]
+    by_name: ByName,
     /// Mean, median and worst excess over many scenarios of one kind, S1 to S6, S8 or `all`.
     #[arg(
         long,
@@ -27,20 +30,28 @@ pub(super) struct Options {
         conflicts_with_all = ["described", "cluster", "scenario", "plot"]
     )]
     sweep: Vec<String>,
-    /// List scenarios, sweeps and policies.
-    #[arg(long, exclusive = true)]
-    list: bool,
-    /// Policies for pools with their parameters, as in static,leases,chunk=0.05; all of them if not given.
-    #[arg(long, value_name = "SPEC[,SPEC..]")]
-    compare: Option<String>,
     #[command(flatten)]
-    wires: NetworkOptions,
+    common: Common,
     #[command(flatten)]
-    files: Files,
-    #[command(flatten)]
-    cluster: cluster::Options,
-    #[command(flatten)]
-    described: pool_described::Options,
+    described: PoolOptions,
+}
+
+/// A pool.
+#[derive(clap::Args)]
+#[group(id = "described", multiple = true)]
+#[command(next_help_heading = "Pool")]
+struct PoolOptions {
+    /// Iterations of the pool, as in 100000000 or 1e8.
+    #[arg(long, value_name = "COUNT", default_value = "1e8", value_parser = values::count)]
+    iterations: u64,
+    /// The cost of iterations: all the same, or lognormal with this sigma and a mean of 1.
+    #[arg(
+        long,
+        value_name = "constant|lognormal:SIGMA",
+        default_value = "constant",
+        value_parser = values::checked(values::cost)
+    )]
+    cost: String,
 }
 
 const AFTER_HELP: &str = "\
@@ -55,30 +66,35 @@ The paper's figure 7 under two policies, one of them with its parameters
 
 /// Runs the requested simulations and writes their results.
 pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
-    if options.list {
-        return write_list(out);
+    let common = &options.common;
+    if common.listed::<Scenario>(write_sweeps, out)? {
+        return Ok(());
     }
-    options.files.check()?;
-    let list = options.compare.as_deref();
-    let comparisons = if options.sweep.is_empty() {
-        write_tables(&options.scenarios()?, &Policy::list(&POOLS, list)?, about, out)?
-    } else {
-        options.sweeps(out)?
-    };
-    options.files.write(&comparisons)?;
-    all_complete(&comparisons)
+    common.files.check()?;
+    if options.sweep.is_empty() {
+        let scenarios = options.scenarios()?;
+        return common.run(&scenarios, &common.policies::<Scenario>()?, |_, _| Ok(()), out);
+    }
+    let comparisons = options.sweeps(out)?;
+    common.finish(&comparisons)
 }
 
 impl Options {
     /// The named scenarios, or the described one, on the requested network.
     fn scenarios(&self) -> Result<Vec<Scenario>, Error> {
-        let mut scenarios = match &self.scenario[..] {
-            [] => vec![self.described.scenario(&self.cluster, self.wires.seed)?],
-            [all] if all == "all" => SCENARIOS.iter().map(|entry| entry.build()).collect(),
-            names => names.iter().map(|name| named(name)).collect::<Result<_, _>>()?,
+        let mut description = self.common.describe(false)?;
+        if let Some(mut named) = self.by_name.scenarios::<Scenario>()? {
+            named.iter_mut().for_each(|scenario| set_network(&description, &mut scenario.network));
+            return Ok(named);
+        }
+        let PoolOptions { iterations, cost } = &self.described;
+        description.program = Program {
+            generator: Some(Generator::Pool),
+            iterations: Some(*iterations),
+            cost: Some(cost.clone()),
+            ..Program::default()
         };
-        scenarios.iter_mut().for_each(|scenario| self.wires.apply(&mut scenario.network));
-        Ok(scenarios)
+        Ok(vec![scenario(&description, &self.common.cluster.source("--iterations"))?])
     }
 
     fn sweeps(&self, out: &mut dyn Write) -> Result<Vec<Comparison<PoolMetrics>>, Error> {
@@ -86,6 +102,7 @@ impl Options {
             [all] if all == "all" => SWEEPS.iter().collect(),
             names => names.iter().map(|name| named_sweep(name)).collect::<Result<_, _>>()?,
         };
+        let description = self.common.describe(false)?;
         let mut comparisons = Vec::new();
         for (place, one) in sweeps.into_iter().enumerate() {
             if place > 0 {
@@ -93,24 +110,13 @@ impl Options {
             }
             comparisons.extend(sweep::run(
                 one,
-                self.compare.as_deref(),
-                |scenario| self.wires.apply(&mut scenario.network),
+                self.common.compare.as_deref(),
+                |scenario| set_network(&description, &mut scenario.network),
                 out,
             )?);
         }
         Ok(comparisons)
     }
-}
-
-/// Description of a named scenario, to precede its size.
-fn about(scenario: &Scenario) -> String {
-    let entry = SCENARIOS.iter().find(|entry| entry.name == scenario.name);
-    entry.map_or_else(String::new, |entry| format!("{}; ", entry.about))
-}
-
-fn named(name: &str) -> Result<Scenario, Error> {
-    scenario(name.trim())
-        .map_err(|choice| Error::Usage(format!("--scenario: unknown scenario {choice}, or all")))
 }
 
 fn named_sweep(name: &str) -> Result<&'static Sweep, Error> {
@@ -121,15 +127,8 @@ fn named_sweep(name: &str) -> Result<&'static Sweep, Error> {
     })
 }
 
-fn write_list(out: &mut dyn Write) -> Result<(), Error> {
-    writeln!(out, "scenarios")?;
-    for entry in SCENARIOS {
-        writeln!(out, "  {:<12}{}", entry.name, entry.about)?;
-    }
-    writeln!(out, "\nsweeps")?;
-    for sweep in SWEEPS {
-        writeln!(out, "  {:<12}{}", sweep.name, sweep.about)?;
-    }
-    writeln!(out, "\npolicies")?;
-    Ok(out.write_all(POOLS.help().as_bytes())?)
+fn write_sweeps(out: &mut dyn Write) -> std::io::Result<()> {
+    writeln!(out, "sweeps")?;
+    SWEEPS.iter().try_for_each(|sweep| writeln!(out, "  {:<12}{}", sweep.name, sweep.about))?;
+    writeln!(out)
 }

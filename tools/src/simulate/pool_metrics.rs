@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use lb_strategies::pool::{Nanos, PoolStrategy};
+use lb_strategies::{POOLS, Table};
 use presentation::chart::{Axis, Chart, Series};
 use serde::Serialize;
-use virtual_cluster::{PoolRun, Scenario, WorkerRun};
+use virtual_cluster::{PoolRun, SCENARIOS, Scenario, ScenarioEntry, WorkerRun};
 
 use super::compare::{Comparable, Comparison, Metrics, Outcome, seconds};
 use super::files::text;
+use super::options::Named;
 
 /// Figures of one policy in one scenario. Ranks that died count only in `worker_ends_s`.
 #[derive(Clone, Debug, Serialize)]
@@ -70,6 +72,27 @@ impl Comparable for Scenario {
     type Policy = dyn PoolStrategy;
     type Metrics = PoolMetrics;
 
+    fn table() -> &'static Table<dyn PoolStrategy> {
+        &POOLS
+    }
+
+    fn named() -> Vec<Named<Self>> {
+        let named = |entry: &'static ScenarioEntry| {
+            let build = Box::new(|| entry.build());
+            Named { name: entry.name, about: entry.about, build }
+        };
+        SCENARIOS.iter().map(named).collect()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        // The end and the speed of a worker.
+        16 * u64::from(self.pool.workers())
+    }
+
     fn ideal_s(&self) -> f64 {
         Scenario::ideal_s(self)
     }
@@ -82,6 +105,7 @@ impl Comparable for Scenario {
     fn comparison(&self, ideal_s: f64, outcomes: Vec<Outcome<PoolMetrics>>) -> Comparison<PoolMetrics> {
         Comparison {
             scenario: self.name.clone(),
+            swept: Vec::new(),
             chunks: None,
             units: None,
             iterations: self.pool.iterations,

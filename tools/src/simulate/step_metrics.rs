@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use lb_strategies::supersteps::SuperstepStrategy;
+use lb_strategies::{SUPERSTEPS, Table};
 use presentation::chart::Chart;
-use presentation::format::decimal;
 use serde::Serialize;
 use virtual_cluster::{NewDivision, StepScenario, StepsRun, Times};
 
@@ -14,8 +14,6 @@ use super::files::text;
 /// Figures of one policy in one scenario.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct StepMetrics {
-    /// Time saved, in percent of the time of `equal`; none if `equal` is not compared.
-    saved_percent: Option<f64>,
     /// Sum over workers of the time in which they did not compute.
     idle_worker_s: f64,
     moved: u64,
@@ -49,7 +47,6 @@ impl StepMetrics {
         let done = run.step_seconds.iter().filter(|seconds| seconds.is_finite()).count() as u64;
         let computing_s: f64 = run.computing_s.iter().sum();
         Self {
-            saved_percent: None,
             idle_worker_s: run.makespan_s() * run.computing_s.len() as f64 - computing_s,
             moved: run.moved(),
             dropped: run.dropped,
@@ -63,6 +60,18 @@ impl StepMetrics {
 impl Comparable for StepScenario {
     type Policy = dyn SuperstepStrategy;
     type Metrics = StepMetrics;
+
+    fn table() -> &'static Table<dyn SuperstepStrategy> {
+        &SUPERSTEPS
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        8 * self.program.steps
+    }
 
     fn ideal_s(&self) -> f64 {
         StepScenario::ideal_s(self)
@@ -80,6 +89,7 @@ impl Comparable for StepScenario {
         };
         Comparison {
             scenario: self.name.clone(),
+            swept: Vec::new(),
             chunks: None,
             units: Some(self.program.weights.units()),
             iterations: self.program.steps,
@@ -91,15 +101,13 @@ impl Comparable for StepScenario {
 }
 
 impl Metrics for StepMetrics {
-    const HEADS: &'static [&'static str] = &["saved %", "idle s", "divisions", "moved", "dropped"];
-    const COLUMNS: &'static [&'static str] =
-        &["saved_percent", "idle_worker_s", "divisions", "moved", "dropped", "missing"];
+    const HEADS: &'static [&'static str] = &["idle s", "divisions", "moved", "dropped"];
+    const COLUMNS: &'static [&'static str] = &["idle_worker_s", "divisions", "moved", "dropped", "missing"];
     const BASELINE: Option<&'static str> = Some("equal");
     const PLOT: &'static str = "how long each step took";
 
     fn cells(&self) -> Vec<String> {
         vec![
-            self.saved_percent.map_or_else(String::new, |saved| decimal(saved, 2)),
             format!("{:.1}", self.idle_worker_s),
             self.divisions.len().to_string(),
             self.moved.to_string(),
@@ -108,17 +116,13 @@ impl Metrics for StepMetrics {
     }
 
     fn values(&self) -> Vec<String> {
-        let times = [self.saved_percent.map_or_else(String::new, text), text(self.idle_worker_s)];
+        let times = [text(self.idle_worker_s)];
         let counts = [self.divisions.len() as u64, self.moved, self.dropped, self.missing];
         times.into_iter().chain(counts.map(|count| count.to_string())).collect()
     }
 
     fn complaint(&self) -> Option<String> {
         (self.missing > 0).then(|| format!("{} steps missing", self.missing))
-    }
-
-    fn set_saved(&mut self, percent: f64) {
-        self.saved_percent = Some(percent);
     }
 
     fn chart(comparison: &Comparison<Self>) -> Chart {

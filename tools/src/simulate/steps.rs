@@ -1,30 +1,24 @@
 //! Implements `caribou simulate steps`: runs a program in supersteps under superstep policies.
 
 use std::io::Write;
-use std::sync::Arc;
 
 use clap::ValueEnum;
-use lb_strategies::supersteps::Weights;
-use lb_strategies::{Listing, SUPERSTEPS};
-use virtual_cluster::{Exchange, Network, StepProgram, StepScenario, Times, Wire};
+use virtual_cluster::StepScenario;
 
-use super::cluster::{self, NetworkOptions};
-use super::compare::{DESCRIBED, Policy, all_complete, write_tables};
-use super::files::Files;
+use super::description::Program;
+use super::description::program::Generator;
+use super::description::steps::scenario;
+use super::options::Common;
 use crate::Error;
-
-/// Default number of units per worker.
-const UNITS_PER_WORKER: u64 = 1000;
 
 /// Default round-trip time between two ranks.
 const RTT: &str = "100us";
 
-/// Largest number of messages where each worker sends to all. One policy simulates as many in minutes.
-const SIMULATED_MOST: f64 = 1e9;
-
-/// A program described, or the figures of two papers.
+/// A program described.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
+#[command(mut_arg("list", |list| list.help("List the policies")))]
+#[command(mut_arg("compare", |compare| compare.help(COMPARE_HELP)))]
 #[command(mut_arg("rtt", |rtt| rtt.help("Round-trip time between two ranks, as in 1ms or 1s").default_value(RTT)))]
 #[command(mut_arg("jitter", |jitter| jitter.hide(true)))]
 #[command(mut_arg("seed", |seed| seed.help("Seed of the choice of hosts")))]
@@ -33,25 +27,18 @@ const SIMULATED_MOST: f64 = 1e9;
 #[command(mut_arg("json", |json| json.help("Write all figures, down to each worker and step, as JSON")))]
 #[command(mut_arg("plot", |plot| plot.help("Draw how long each step takes under each policy")))]
 pub(super) struct Options {
-    /// List the policies.
-    #[arg(long, exclusive = true)]
-    list: bool,
-    /// Policies for supersteps with their parameters, as in equal,des,every=10; all of them if not given.
-    #[arg(long, value_name = "SPEC[,SPEC..]")]
-    compare: Option<String>,
     #[command(flatten)]
-    wires: NetworkOptions,
-    #[command(flatten)]
-    files: Files,
-    #[command(flatten)]
-    cluster: cluster::Options,
+    common: Common,
     #[command(flatten)]
     described: StepOptions,
 }
 
+const COMPARE_HELP: &str = "\
+Policies for supersteps with their parameters, as in equal,des,every=10; all of them if not given";
+
 /// A program.
 #[derive(clap::Args)]
-#[group(id = "program", multiple = true)]
+#[group(id = "described", multiple = true)]
 #[command(next_help_heading = "Program")]
 struct StepOptions {
     /// Units; if not given 1000 for each worker. A worker computes --speed of them a second.
@@ -90,18 +77,6 @@ enum ExchangeName {
     Doubling,
 }
 
-impl From<ExchangeName> for Exchange {
-    fn from(way: ExchangeName) -> Self {
-        match way {
-            ExchangeName::Direct => Self::Direct,
-            ExchangeName::Ring => Self::Ring,
-            ExchangeName::Gather => Self::Gather,
-            ExchangeName::Blocking => Self::Blocking,
-            ExchangeName::Doubling => Self::Doubling,
-        }
-    }
-}
-
 const SPEEDS_HELP: &str = "\
 Units per second of each rank's workers, or of each worker: a list as in 1000,2000, or a file of one";
 
@@ -119,51 +94,31 @@ Whether copies would pay where three other processes use a vCPU, and moving unit
 
 /// Runs the requested simulations and writes their results.
 pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
-    if options.list {
-        writeln!(out, "policies")?;
-        return Ok(out.write_all(SUPERSTEPS.help().as_bytes())?);
+    let Options { common, described } = options;
+    if common.listed::<StepScenario>(|_| Ok(()), out)? {
+        return Ok(());
     }
-    options.files.check()?;
-    let policies = Policy::list(&SUPERSTEPS, options.compare.as_deref())?;
-    let scenario = options.scenario()?;
-    let comparisons = write_tables(&[scenario], &policies, |_| String::new(), out)?;
-    options.files.write(&comparisons)?;
-    all_complete(&comparisons)
+    common.files.check()?;
+    let policies = common.policies::<StepScenario>()?;
+    let mut description = common.describe(false)?;
+    description.network.bandwidth_between_hosts = Some(described.bandwidth as f64);
+    description.program = described.program();
+    let scenario = scenario(&description, &common.cluster.source("--steps"))?;
+    common.run(&[scenario], &policies, |_, _| Ok(()), out)
 }
 
-impl Options {
-    fn scenario(&self) -> Result<StepScenario, Error> {
-        let StepOptions { units, steps, exchange, part_bytes, unit_bytes, bandwidth } = self.described;
-        let mut network = Network::default();
-        self.wires.apply(&mut network);
-        if network.jitter > 0 {
-            return Err(Error::Usage("--jitter: programs in supersteps have none, expected 0s".to_owned()));
+impl StepOptions {
+    /// The program of a description.
+    fn program(&self) -> Program {
+        let exchange = self.exchange.to_possible_value();
+        Program {
+            generator: Some(Generator::Supersteps),
+            units: self.units,
+            steps: Some(self.steps),
+            exchange: exchange.map(|exchange| exchange.get_name().to_owned()),
+            part_bytes: Some(self.part_bytes),
+            unit_bytes: Some(self.unit_bytes),
+            ..Program::default()
         }
-        self.cluster.check_pairs()?;
-        let of_ranks = self.cluster.workers();
-        let workers = of_ranks.iter().sum::<u32>() as usize;
-        let units = units.unwrap_or(UNITS_PER_WORKER * workers as u64);
-        let simulated = steps as f64 * (workers * workers) as f64;
-        if simulated > SIMULATED_MOST {
-            return Err(Error::Usage(format!(
-                "--steps {steps}: {simulated:.0e} messages of {workers} workers to simulate, expected {SIMULATED_MOST:e} at most"
-            )));
-        }
-        let wire = Wire { delay_s: network.rtt as f64 / 2e9, bytes_per_s: bandwidth as f64 };
-        let program = StepProgram {
-            steps,
-            exchange: exchange.into(),
-            part_bytes: part_bytes as f64,
-            unit_bytes: unit_bytes as f64,
-            link: wire,
-            notify_s: wire.delay_s,
-            ..StepProgram::new(Weights::Equal(units), workers)
-        };
-        self.cluster.all_compute()?;
-        let vcpus = self.cluster.vcpus(self.wires.seed)?;
-        let times = Times::Vcpus(Arc::new(vcpus), of_ranks);
-        let scenario = StepScenario { name: DESCRIBED.to_owned(), program, times };
-        self.cluster.check_ideal(scenario.ideal_s(), "--steps", steps)?;
-        Ok(scenario)
     }
 }

@@ -371,7 +371,7 @@ fn bad_options_of_an_array_are_one_line() {
         (&["--period", "1,x"], "'x' for '--period"),
         (&["--cost", "drift:0"], "expected drift:ITERATIONS with a whole number from 1"),
         (&["--chunks", "0"], "expected a whole number from 1 to 50000000"),
-        (&["--ranks", "1e6"], "128000000 chunks, 16 for each worker, expected --chunks 50000000 at most"),
+        (&["--ranks", "1e6"], "--chunks: 128000000 chunks, 16 for each worker, expected 50000000 at most"),
         (&["--ranks", "1e6", "--workers", "20"], "--workers 20: 20000000 workers on 1000000 ranks, expected"),
         (
             &["--ranks", "1e6", "--workers", "1", "--chunks", "1", "--period", "1"],
@@ -505,11 +505,7 @@ fn options_and_files_that_contradict_recorded_loads_are_one_line() {
     let no_json = folder("no-json", &[("r.0.json", "0,1,1")]);
     let cost = |folder: &Scratch, stem| format!("recorded:{}", folder.join(stem));
     for (folder, more, expected) in [
-        (
-            &good,
-            &["--chunks", "3"][..],
-            "--chunks 3: the recorded loads are of 4 chunks, expected 4 or no --chunks",
-        ),
+        (&good, &["--chunks", "3"][..], "--chunks 3: the recorded loads are of 4 chunks, expected 4 or none"),
         (&good, &["--speeds", "1,2,3"], "3 speeds, expected one for each of the 2 ranks or 2 workers"),
         (&gap, &[], "/r.1.vom is missing, expected a file for each rank from 0 to 2"),
         (&both, &[], "/r.RANK.json are both there, expected one kind"),

@@ -8,8 +8,8 @@ use lb_strategies::virtual_time::events::digested;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     WorkerEvent(WorkerEvent),
-    /// A worker has executed an iteration without work.
-    IterationDone {
+    /// A worker has executed a job without work.
+    JobDone {
         worker: usize,
     },
     /// A message has arrived, and waits until its receiver has handled earlier ones.
@@ -29,6 +29,10 @@ pub(super) enum Event {
     /// Rank 0 has decided.
     Decided {
         moves: u32,
+    },
+    /// All chunks have passed the barrier, and may begin iterations up to this one.
+    Released {
+        through: u64,
     },
     /// A chunk is packed and leaves.
     Departs {
@@ -84,8 +88,9 @@ impl Packet {
 pub(super) fn digest(before: u64, now: Nanos, event: &Event) -> u64 {
     let kind = match event {
         Event::WorkerEvent(WorkerEvent { worker, version }) => 1 + 8 * (*worker as u64) + (version << 32),
-        Event::IterationDone { worker } => 5 + 8 * (*worker as u64),
+        Event::JobDone { worker } => 5 + 8 * (*worker as u64),
         Event::Look => 6,
+        Event::Released { through } => 8 + 8 * through,
         Event::Decided { moves } => 7 + 8 * u64::from(*moves),
         Event::Delivered { from, to, .. } => 2 + 8 * u64::from(*from) + (u64::from(*to) << 32),
         Event::Served { from, to, .. } => 3 + 8 * u64::from(*from) + (u64::from(*to) << 32),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use super::chores::Chore;
 use super::event::{Event, Packet, digest};
 use super::groups::Groups;
 use super::placement::{Chunk, RankState};
@@ -22,15 +23,25 @@ use lb_strategies::arrays::balancer::{
 use lb_strategies::arrays::period::Moments;
 use lb_strategies::arrays::snapshot::{ArrayId, ChunkId, ChunkLoad, Snapshot};
 use lb_strategies::arrays::window_policy::WindowPolicy;
-use lb_strategies::pools::machine::{Nanos, SECOND};
+use lb_strategies::pools::machine::Nanos;
 use lb_strategies::virtual_time::events::Events;
 
 /// Number of executed iterations from one report of progress to the next.
 const TOLD: u64 = 1 << 16;
 
-/// The execution of a chunk by a worker.
+/// What a worker executes.
+#[derive(Clone, Copy)]
+enum Job {
+    /// An iteration of this chunk.
+    Iteration(u32),
+    Chore(Chore),
+    /// Nothing yet: it wakes up.
+    WakeUp,
+}
+
+/// The execution of a job by a worker.
 pub(super) struct Running {
-    chunk: u32,
+    job: Job,
     begun: Nanos,
     /// CPU time of the worker when it began.
     cpu_ns: f64,
@@ -78,8 +89,10 @@ pub(super) struct EventLoop<'r> {
     pub(super) stops: bool,
     work: Box<dyn Fn(u32, u64) -> f64 + 'r>,
     sends_to: Groups,
-    move_cost: MoveCost,
-    overheads: Overheads,
+    pub(super) move_cost: MoveCost,
+    pub(super) overheads: Overheads,
+    /// True if chunks pay for more than their work.
+    pays: bool,
     pub(super) errors: Errors,
     progress: Box<dyn FnMut(u64) + 'r>,
     watch: Box<dyn FnMut(Executed) + 'r>,
@@ -90,6 +103,8 @@ pub(super) struct EventLoop<'r> {
     pub(super) execution: Execution<'r>,
     /// By worker.
     pub(super) running: Vec<Option<Running>>,
+    /// By worker, the time at which its last job ended.
+    idle_since: Vec<Nanos>,
     /// The number of the first worker of each rank; the last element is the number of workers.
     pub(super) firsts: Vec<usize>,
     pub(super) chunks: Vec<Chunk>,
@@ -102,7 +117,9 @@ pub(super) struct EventLoop<'r> {
     staying: Groups,
     /// By iteration, the number of chunks that have executed it.
     through: Vec<u32>,
-    run: ArrayRun,
+    /// Chunks may begin the iterations before this one: all, or where there is a barrier those that it has released.
+    released: u64,
+    pub(super) run: ArrayRun,
 }
 
 impl<'r> EventLoop<'r> {
@@ -117,6 +134,7 @@ impl<'r> EventLoop<'r> {
             homes,
             move_cost,
             overheads,
+            crowding,
             end,
             keeps_reports,
             progress,
@@ -141,7 +159,7 @@ impl<'r> EventLoop<'r> {
         let (sync_period, windows) = match array.period.moments(&strategy.terms()) {
             Moments::Syncs { period } => (period, None),
             Moments::Windows { fixed_ns } => {
-                let policy = WindowPolicy::new(fixed_ns, strategy.terms().must_pay);
+                let policy = WindowPolicy::new(fixed_ns, strategy.terms().must_pay).crowded(crowding);
                 (0, Some(Windows::new(policy, workers)))
             }
         };
@@ -157,7 +175,7 @@ impl<'r> EventLoop<'r> {
             move_cost,
             errors: Errors::of(overheads.noise),
             wires: Wires::new(ranks, links, overheads.bandwidths),
-            overheads,
+            pays: overheads.pays_per_iteration(),
             progress,
             watch,
             now: 0,
@@ -165,12 +183,15 @@ impl<'r> EventLoop<'r> {
             events: Events::default(),
             execution,
             running: (0..workers).map(|_| None).collect(),
+            idle_since: vec![0; workers],
             firsts,
             places,
             gauges,
             gathered: BTreeMap::new(),
             staying: Groups::of(std::iter::empty()),
             through: Vec::new(),
+            released: if overheads.barrier.is_some() { 1 } else { array.iterations },
+            overheads,
             run: ArrayRun {
                 iteration_ends: Vec::new(),
                 syncs: Vec::new(),
@@ -213,22 +234,23 @@ impl<'r> EventLoop<'r> {
         match event {
             Event::WorkerEvent(look) => {
                 if self.execution.advance_to(look, self.now, &mut self.events) {
-                    self.finish_iteration(look.worker);
+                    self.finish(look.worker);
                 }
             }
-            Event::IterationDone { worker } => self.finish_iteration(worker),
+            Event::JobDone { worker } => self.finish(worker),
             Event::Delivered { from, to, packet } => {
                 let served = self.wires.serve(to, self.now);
                 self.events.at(served, Event::Served { from, to, packet });
             }
             Event::Served { from: _, to, packet } => {
-                if let (Packet::Halo { to, .. }, 1..) = (packet, self.overheads.message_cpu) {
+                if let (Packet::Halo { to, .. }, true) = (packet, self.pays) {
                     self.chunks[to as usize].crossed += 1;
                 }
-                self.receive(to, packet);
+                self.handle_packet(to, packet);
                 self.occupy(to);
             }
             Event::Departs { chunk, from } => self.leave(chunk, from),
+            Event::Released { through } => self.release(through),
             Event::Look => self.look(),
             Event::Decided { moves } => self.decided(moves),
         }
@@ -245,7 +267,7 @@ impl<'r> EventLoop<'r> {
         self.events.in_turn(arrival, Event::Delivered { from, to, packet });
     }
 
-    fn receive(&mut self, rank: u32, packet: Packet) {
+    pub(super) fn receive(&mut self, rank: u32, packet: Packet) {
         match packet {
             Packet::Halo { to, iteration } => {
                 self.chunks[to as usize].receive_halo(iteration);
@@ -255,6 +277,7 @@ impl<'r> EventLoop<'r> {
             Packet::Up(what) => self.rises(rank, what),
             Packet::Down(what) => self.falls(rank, what),
             Packet::Chunk(chunk) => {
+                self.chunks[chunk as usize].reloads = true;
                 let migration = &mut self.places[rank as usize].migration;
                 migration.incoming.push(chunk);
                 migration.incoming_left -= 1;
@@ -268,57 +291,106 @@ impl<'r> EventLoop<'r> {
 impl EventLoop<'_> {
     fn enqueue_if_ready(&mut self, chunk: u32) {
         let it = &mut self.chunks[chunk as usize];
-        if it.is_ready(self.array.iterations) {
+        if it.is_ready(self.array.iterations.min(self.released)) {
             it.taken = true;
             self.places[it.rank as usize].ready.push_back(chunk);
         }
     }
 
-    /// Gives ready chunks to idle workers of a rank.
-    fn occupy(&mut self, rank: u32) {
+    /// Gives chores and ready chunks to idle workers of a rank.
+    pub(super) fn occupy(&mut self, rank: u32) {
         for worker in self.firsts[rank as usize]..self.firsts[rank as usize + 1] {
-            if self.running[worker].is_none() {
-                let Some(chunk) = self.places[rank as usize].ready.pop_front() else { return };
-                self.begin(worker, chunk);
+            if self.running[worker].is_some() {
+                continue;
+            }
+            if self.sleeps(worker) {
+                if !self.places[rank as usize].has_work() {
+                    return;
+                }
+                self.running[worker] = Some(Running { job: Job::WakeUp, begun: self.now, cpu_ns: 0.0 });
+                self.events.at(self.now + self.overheads.wake, Event::JobDone { worker });
+            } else if let Some((cpu_ns, chore)) = self.begin_chore(rank) {
+                let work = self.work_of(worker, cpu_ns);
+                self.begin(worker, Job::Chore(chore), work);
+            } else if let Some(chunk) = self.places[rank as usize].ready.pop_front() {
+                let work = self.work_of_iteration(worker, chunk);
+                self.begin(worker, Job::Iteration(chunk), work);
+            } else {
+                return;
             }
         }
     }
 
-    fn begin(&mut self, worker: usize, chunk: u32) {
+    /// True if an idle worker has stopped spinning, and takes a while to wake up.
+    fn sleeps(&self, worker: usize) -> bool {
+        self.overheads.wake > 0 && self.now > self.idle_since[worker].saturating_add(self.overheads.spin)
+    }
+
+    fn begin(&mut self, worker: usize, job: Job, work: f64) {
         let (begun, cpu_ns) = (self.now, self.execution.spent(worker).cpu_ns);
-        self.running[worker] = Some(Running { chunk, begun, cpu_ns });
-        let mut work = (self.work)(chunk, self.chunks[chunk as usize].next);
-        if self.overheads.message_cpu > 0 {
-            work += self.work_of_messages(worker, chunk);
-        }
+        self.running[worker] = Some(Running { job, begun, cpu_ns });
         if self.execution.begin(worker, work, self.now, &mut self.events) {
-            self.events.at(self.now, Event::IterationDone { worker });
+            self.events.at(self.now, Event::JobDone { worker });
         }
     }
 
-    /// The work to receive and send the messages of an iteration that cross ranks.
-    fn work_of_messages(&mut self, worker: usize, chunk: u32) -> f64 {
-        let it = &self.chunks[chunk as usize];
-        let has_next = it.next + 1 < self.array.iterations;
-        let receivers = self.sends_to.places(chunk).map(|place| self.sends_to.member(place));
-        let sent = receivers.filter(|&to| has_next && self.chunks[to as usize].rank != it.rank).count();
-        let received = std::mem::take(&mut self.chunks[chunk as usize].crossed);
-        let cpu_ns = (u64::from(received) + sent as u64) * self.overheads.message_cpu;
-        cpu_ns as f64 / SECOND as f64 * self.execution.clock(worker, self.now)
+    /// The work of the next iteration of a chunk, with what the runtime does for it.
+    fn work_of_iteration(&mut self, worker: usize, chunk: u32) -> f64 {
+        let mut work = (self.work)(chunk, self.chunks[chunk as usize].next);
+        if self.pays {
+            let cpu_ns = self.runtime_ns(chunk);
+            work += self.work_of(worker, cpu_ns);
+        }
+        work
     }
 
-    fn finish_iteration(&mut self, worker: usize) {
-        let Running { chunk, begun, cpu_ns } = self.running[worker].take().expect("it runs");
+    /// CPU time of the runtime for an iteration of a chunk: its messages, its scheduling, and its caches after a move.
+    fn runtime_ns(&mut self, chunk: u32) -> f64 {
+        let it = &self.chunks[chunk as usize];
+        let sends = it.next + 1 < self.array.iterations;
+        let receivers = self.sends_to.places(chunk).map(|place| self.sends_to.member(place));
+        let (mut near, mut far) = (0, it.crossed);
+        for to in receivers.filter(|_| sends) {
+            if self.chunks[to as usize].rank == it.rank { near += 1 } else { far += 1 }
+        }
+        let Overheads { cpu, message_cpu, bandwidths, .. } = &self.overheads;
+        let far_ns = *message_cpu as f64 + cpu.message_byte * bandwidths.message_bytes as f64;
+        let it = &mut self.chunks[chunk as usize];
+        it.crossed = 0;
+        let reloaded = if std::mem::take(&mut it.reloads) { self.array.state_bytes as f64 } else { 0.0 };
+        cpu.iteration
+            + f64::from(near) * cpu.local_message
+            + f64::from(far) * far_ns
+            + reloaded * cpu.reload_byte
+    }
+
+    /// Notes that a worker has done its job, and gives it the next one.
+    fn finish(&mut self, worker: usize) {
+        let running = self.running[worker].take().expect("it runs");
+        let rank = self.execution.name(worker).rank.0;
+        self.idle_since[worker] = self.now;
+        match running.job {
+            Job::WakeUp => return self.occupy(rank),
+            Job::Iteration(chunk) => self.finish_iteration(worker, chunk, &running),
+            Job::Chore(chore) => self.finish_chore(rank, chore),
+        }
+        self.occupy(rank);
+        self.execution.rest(worker, self.now, &mut self.events);
+    }
+
+    fn finish_iteration(&mut self, worker: usize, chunk: u32, running: &Running) {
         let name = self.execution.name(worker);
         let it = &mut self.chunks[chunk as usize];
         let iteration = it.next;
         it.has_executed();
-        it.cpu_ns += self.execution.spent(worker).cpu_ns - cpu_ns;
+        let cpu_ns = self.execution.spent(worker).cpu_ns - running.cpu_ns;
+        it.cpu_ns += cpu_ns;
         self.run.executed += 1;
         if self.run.executed.is_multiple_of(TOLD) {
             (self.progress)(self.run.executed);
         }
-        (self.watch)(Executed { chunk, iteration, worker: name, begun, end: self.now });
+        let (begun, end, cpu_ns) = (running.begun, self.now, cpu_ns.round() as Nanos);
+        (self.watch)(Executed { chunk, iteration, worker: name, begun, end, cpu_ns });
         self.count(iteration);
         if iteration + 1 < self.array.iterations {
             self.send_halos(chunk, iteration + 1);
@@ -328,11 +400,10 @@ impl EventLoop<'_> {
             self.enqueue_if_ready(chunk);
         }
         let it = &self.chunks[chunk as usize];
-        if it.waits && it.leaves_for.is_some() {
+        // At a sync a decision that takes time leaves chunks waiting that are to move. No rank counts them as running.
+        if self.windows.is_some() && it.waits && it.leaves_for.is_some() {
             self.held(chunk);
         }
-        self.occupy(name.rank.0);
-        self.execution.rest(worker, self.now, &mut self.events);
     }
 
     /// True if all chunks have executed all iterations.
@@ -348,6 +419,20 @@ impl EventLoop<'_> {
         self.through[place] += 1;
         if self.through[place] == self.array.chunks {
             self.run.iteration_ends.push(self.now);
+            if let Some(barrier) = self.overheads.barrier {
+                self.events.at(self.now + barrier, Event::Released { through: iteration + 1 });
+            }
+        }
+    }
+
+    /// Lets all chunks begin the iterations up to this one.
+    fn release(&mut self, through: u64) {
+        self.released = through + 1;
+        for chunk in 0..self.array.chunks {
+            self.enqueue_if_ready(chunk);
+        }
+        for rank in 0..self.places.len() as u32 {
+            self.occupy(rank);
         }
     }
 
@@ -369,13 +454,16 @@ impl EventLoop<'_> {
         let (ranks, chunks) = (self.places.len(), self.chunks.len());
         let reports = self.gathered.entry(phase).or_insert_with(|| Reports::of(ranks, chunks));
         reports.add_chunk(report);
-        if self.places[rank as usize].has_come(phase) {
-            reports.add_sample(
-                rank,
-                self.gauges[rank as usize].sample(&mut self.execution, &mut self.errors, self.now),
-            );
+        if !self.places[rank as usize].has_come(phase) {
+            return self.come_to_sync(rank, phase, 1);
         }
-        self.come_to_sync(rank, phase, 1);
+        reports.add_sample(
+            rank,
+            self.gauges[rank as usize].sample(&mut self.execution, &mut self.errors, self.now),
+        );
+        let chunks = self.places[rank as usize].chunks as usize;
+        let cpu_ns = self.report_ns(chunks) + self.overheads.cpu.sync_chunk * chunks as f64;
+        self.do_chore(rank, cpu_ns, Chore::ReportSync { phase });
     }
 
     /// The cost of a chunk since its last report.
@@ -411,10 +499,22 @@ impl EventLoop<'_> {
     pub(super) fn decide(&mut self, gathered: Reports) {
         let mut report = self.phase_report(gathered);
         if let Some(windows) = &mut self.windows {
-            report = windows.undecided.decide(report);
+            let step = if self.balancer.strategy().terms().must_pay {
+                windows.undecided.decide_step(report)
+            } else {
+                Some(windows.undecided.decide(report))
+            };
+            let Some(step) = step else { return };
+            windows.migrates = true;
+            report = step;
         }
+        let (chunks, ranks) = (self.array.chunks, self.places.len());
         let decision = match &self.overheads.decision {
-            DecisionCost::PerChunk(ns) => self.balancer.decide_in(&report, ns * u64::from(self.array.chunks)),
+            DecisionCost::PerChunk(ns) => self.balancer.decide_in(&report, ns * u64::from(chunks)),
+            DecisionCost::Linear { fixed, per_chunk, per_rank } => {
+                let took_ns = fixed + per_chunk * f64::from(chunks) + per_rank * ranks as f64;
+                self.balancer.decide_in(&report, took_ns as u64)
+            }
             DecisionCost::Measured(clock) => {
                 let strategy = Arc::clone(self.balancer.strategy());
                 let ask = |expected: &Snapshot| {
@@ -434,14 +534,15 @@ impl EventLoop<'_> {
             }
         }
         let moves = decision.moves.len() as u32;
-        let at = self.now + decision.took_ns.unwrap_or(0);
+        let took = decision.took_ns.unwrap_or(0);
         let report = self.keeps_reports.then_some(report);
-        self.run.syncs.push(SyncRun { at, report, decision });
-        if at > self.now { self.events.at(at, Event::Decided { moves }) } else { self.decided(moves) }
+        self.run.syncs.push(SyncRun { at: self.now + took, report, decision });
+        let is_chore = matches!(self.overheads.decision, DecisionCost::Linear { .. });
+        self.decide_after(took, is_chore, moves);
     }
 
     /// Announces the last decision.
-    fn decided(&mut self, moves: u32) {
+    pub(super) fn decided(&mut self, moves: u32) {
         match &self.windows {
             Some(_) if moves == 0 || !self.stops => self.balanced(None),
             None if !self.stops => {}
@@ -498,8 +599,14 @@ impl EventLoop<'_> {
     pub(super) fn send_outgoing(&mut self, rank: u32) {
         let migration = &mut self.places[rank as usize].migration;
         migration.has_sent = true;
+        let outgoing = std::mem::take(&mut migration.outgoing);
+        let pack_ns = self.overheads.cpu.pack(self.array.state_bytes);
         let mut at = self.now;
-        for chunk in std::mem::take(&mut migration.outgoing) {
+        for chunk in outgoing {
+            if pack_ns > 0.0 {
+                self.do_chore(rank, pack_ns, Chore::Pack { chunk });
+                continue;
+            }
             at += self.move_cost.cost_ns(1, self.array.state_bytes);
             self.events.at(at, Event::Departs { chunk, from: rank });
         }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Home;
+use super::chores::Chores;
 use super::tree::Heard;
 
 pub(super) struct Chunk {
@@ -24,6 +25,8 @@ pub(super) struct Chunk {
     pub(super) waits: bool,
     /// Number of messages of other ranks since it began its last iteration; not counted where they cost nothing.
     pub(super) crossed: u32,
+    /// True from its arrival on a rank until its next iteration, for which no cache has its state.
+    pub(super) reloads: bool,
     /// CPU time and iterations since they were last reported.
     pub(super) cpu_ns: f64,
     pub(super) handled: u32,
@@ -44,6 +47,7 @@ impl Chunk {
             taken: false,
             waits: false,
             crossed: 0,
+            reloads: false,
             cpu_ns: 0.0,
             handled: 0,
             leaves_for: None,
@@ -87,6 +91,8 @@ impl Chunk {
 pub(super) struct RankState {
     /// Chunks that can be executed, the first ready first.
     pub(super) ready: VecDeque<u32>,
+    /// What the workers do for the runtime.
+    pub(super) chores: Chores,
     /// Number of chunks of the rank, including incoming ones.
     pub(super) chunks: u32,
     /// Number of chunks of the rank and the ranks below it.
@@ -120,6 +126,11 @@ pub(super) struct Migration {
 }
 
 impl RankState {
+    /// True if a free worker has something to do.
+    pub(super) fn has_work(&self) -> bool {
+        !self.ready.is_empty() || self.chores.can_begin()
+    }
+
     fn sync(&mut self, phase: u64) -> usize {
         self.syncs.iter().position(|sync| sync.phase == phase).unwrap_or_else(|| {
             self.syncs.push(OpenSync { phase, own: 0, all: 0 });

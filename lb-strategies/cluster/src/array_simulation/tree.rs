@@ -9,6 +9,7 @@
 //! | [`Up::SentCounts`], [`Down::ExpectedCounts`] | up, down | these ranks, and then all ranks, use the new routes: chunks leave |
 //! | [`Up::Flushed`], [`Down::CompleteMigration`] | up, down | these ranks, and then all ranks, have their chunks: they continue |
 
+use super::chores::Chore;
 use super::event::Packet;
 use super::history::EventLoop;
 use super::placement::RankState;
@@ -71,7 +72,7 @@ impl EventLoop<'_> {
         *heard = 0;
         match (parent(rank), what) {
             (Some(parent), _) => self.send(rank, parent, Packet::Up(what)),
-            (None, Up::WindowReports) => self.decide_window(),
+            (None, Up::WindowReports) => self.do_chore(0, self.collect_ns(), Chore::CollectWindow),
             (None, Up::SentCounts) => self.falls(rank, Down::ExpectedCounts),
             (None, Up::Flushed) => {
                 self.migrated();
@@ -98,7 +99,7 @@ impl EventLoop<'_> {
         let Some(chunks) = self.places[rank as usize].come_to_sync(phase, chunks) else { return };
         match parent(rank) {
             Some(parent) => self.send(rank, parent, Packet::Reports { phase, chunks }),
-            None => self.decide_sync(phase),
+            None => self.do_chore(0, self.collect_ns(), Chore::CollectSync { phase }),
         }
     }
 

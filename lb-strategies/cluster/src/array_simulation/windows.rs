@@ -1,5 +1,6 @@
 //! Balances chunks in windows, while they run: rank 0 opens windows, ranks report, and chunks move.
 
+use super::chores::Chore;
 use super::event::Event;
 use super::groups::Groups;
 use super::history::{EventLoop, Reports};
@@ -16,7 +17,7 @@ pub(super) struct Windows {
     open: Look,
     opened: Nanos,
     /// True from a decision with moves until all chunks have arrived.
-    migrates: bool,
+    pub(super) migrates: bool,
     /// By worker, the time spent when the window was opened.
     spent: Vec<WorkerTime>,
     /// By rank, the chunks that it reports on.
@@ -86,6 +87,13 @@ impl EventLoop<'_> {
 
     /// Handles the request to report on a window.
     pub(super) fn report_window(&mut self, rank: u32) {
+        let Some(windows) = &self.windows else { return };
+        let cpu_ns = self.report_ns(windows.residents.places(rank).len());
+        self.do_chore(rank, cpu_ns, Chore::ReportWindow);
+    }
+
+    /// Reports on a window.
+    pub(super) fn send_window_report(&mut self, rank: u32) {
         let Some(mut windows) = self.windows.take() else { return };
         for place in windows.residents.places(rank) {
             windows.reports.add_chunk(self.take_report(windows.residents.member(place)));
@@ -111,7 +119,6 @@ impl EventLoop<'_> {
             }
             return;
         }
-        self.windows.iter_mut().for_each(|windows| windows.migrates = true);
         self.decide(reports);
     }
 

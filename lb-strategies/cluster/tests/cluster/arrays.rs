@@ -537,3 +537,29 @@ fn a_neighbour_in_turns_takes_as_much_as_one_that_shares() {
         assert_ne!(turns.digest, shares.digest);
     }
 }
+
+#[test]
+fn no_chunk_passes_a_barrier_before_the_others_and_it_takes_its_time() {
+    let array =
+        Array { chunks: 4, iterations: 5, period: Period::Steps(2), state_bytes: 0, workers: vec![1, 1] };
+    let overheads = Overheads { barrier: Some(SECOND / 100), ..Overheads::default() };
+    for strategy in ["none", "rotate"] {
+        let mut begins = vec![Vec::new(); 5];
+        let mut vcpus = Traces::constant(|worker| if worker.rank.0 == 0 { 10.0 } else { 20.0 });
+        let run = RunArray::new(&array, ARRAYS.parse(strategy).unwrap().into(), &mut vcpus)
+            .overheads(&overheads)
+            .watch(|executed: Executed| begins[executed.iteration as usize].push(executed.begun))
+            .run();
+        assert!(run.is_complete(&array), "{strategy}");
+        for (end, next) in run.iteration_ends.iter().zip(&begins[1..]) {
+            assert!(next.iter().all(|begun| *begun >= end + SECOND / 100), "{strategy}");
+        }
+        if strategy == "none" {
+            assert_eq!(
+                run.makespan(),
+                5 * SECOND / 5 + 4 * SECOND / 100,
+                "two chunks on the slow rank, five times"
+            );
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod caa;
+mod cpu_costs;
 mod leases;
 mod pools;
 mod recorded;

@@ -39,6 +39,37 @@ fn each_format_is_known_by_its_first_line() {
 }
 
 #[test]
+fn machines_of_google_sum_their_tasks_in_windows() {
+    let row = |window: u64, machine: u32, rate: f64| {
+        let (start, end) = (window * 300_000_000, (window + 1) * 300_000_000);
+        format!("{start},{end},77,0,{machine},{rate},0,0,0,0,0,0,0,0,0,1,0,1,0,0\n")
+    };
+    let text = [row(2, 5, 0.1), row(2, 5, 0.15), row(2, 9, 0.75), row(4, 5, 0.05)].concat();
+    let hosts = parse(&text, None).unwrap();
+    assert!(hosts.time_sliced);
+    let shares = |host: usize| {
+        [0, 299, 300, 600, 900].map(|seconds| (at(&hosts.parts[host], seconds) * 100.0).round())
+    };
+    assert_eq!(shares(0), [50.0, 50.0, 100.0, 90.0, 90.0], "of a machine of size 0.5, idle in between");
+    assert_eq!(shares(1), [25.0; 5], "of a machine of size 1");
+    let header = "machine_id,start_time,end_time,cpu_rate\n5,0,150000000,0.5\n";
+    assert_eq!(at(&parse(header, None).unwrap().parts[0], 0), 0.5, "half of the window");
+    for (text, line, words) in [
+        ("machine_id,start_time,end_time,cpu_rate\n5,9,1,0.5\n", 2, "from 9 to 1 us, expected ascending"),
+        (
+            "machine_id,start_time,end_time,cpu_rate\n5,0,1e14,0.5\n",
+            2,
+            "expected ascending times of one window",
+        ),
+        ("machine_id,start_time,end_time,cpu_rate\n5,0\n", 2, "2 fields, expected 4 at least"),
+        ("machine_id,start_time,cpu_rate\n5,0,1\n", 1, "the header \"machine_id,start_time,cpu_rate\""),
+    ] {
+        let (at, what) = parse(text, None).expect_err(text);
+        assert!(at == line && what.contains(words), "{text:?}: {at}: {what}");
+    }
+}
+
+#[test]
 fn samples_can_follow_each_other_faster_than_they_did() {
     let hosts = parts("starttime,value\n2023-05-28 23:00:00,4\n2023-05-29 23:00:00,2\n", Some(10.0));
     assert_eq!(hosts, [Series::constant(1.0).then(10.0, 0.5)]);
@@ -118,11 +149,12 @@ fn rows_that_end_early_are_told() {
 #[test]
 fn ranks_without_a_host_of_their_own_are_told() {
     let hosts = |count| Hosts { parts: vec![Series::constant(1.0); count], ..Hosts::default() };
-    assert_eq!(hosts(2).shared(2), None);
+    let option = "--hosts-trace: ";
+    assert_eq!(hosts(2).shared(2, "rank", option), None);
     let one = "--hosts-trace: 1 host for 4 ranks, all of which follow its series; name more files";
-    assert_eq!(hosts(1).shared(4).as_deref(), Some(one));
+    assert_eq!(hosts(1).shared(4, "rank", option).as_deref(), Some(one));
     let three = "--hosts-trace: 3 hosts for 4 ranks: rank 3 follows the series of rank 0, and so on";
-    assert_eq!(hosts(3).shared(4).as_deref(), Some(three));
+    assert_eq!(hosts(3).shared(4, "rank", option).as_deref(), Some(three));
 }
 
 /// A public trace in `shared/data`. Where there is none, prints a line.
@@ -161,12 +193,12 @@ fn the_public_traces_can_be_read() {
         ("planetlab/20110420.csv", 1033, 0),
     ] {
         let Some(file) = public(name) else { continue };
-        let hosts = read(&[file], None).unwrap();
+        let hosts = read(&[file], None, None).unwrap();
         assert_eq!((hosts.parts.len(), hosts.notes.len()), (count, notes), "{name}: {:?}", hosts.notes);
         let shares: Vec<f64> = hosts.parts.iter().map(|host| at(host, 0)).collect();
         assert!(shares.iter().all(|&share| share > 0.0 && share < 10.0), "{name}");
         // One series is not given to several ranks without a word, and several ranks have series of their own.
-        assert_eq!(hosts.shared(2).is_some(), count == 1, "{name}");
+        assert_eq!(hosts.shared(2, "rank", "").is_some(), count == 1, "{name}");
         assert!(count == 1 || hosts.parts[0] != hosts.parts[1], "{name}");
     }
 }
@@ -176,8 +208,8 @@ fn each_rank_follows_the_public_server_of_its_own_file() {
     let names = ["24ae8d", "53ea38", "5f5533", "825cc2", "c6585a", "fe7f93"];
     let files = names.map(|name| public(&format!("nab/ec2_cpu_utilization_{name}.csv")));
     let Some(files) = files.into_iter().collect::<Option<Vec<PathBuf>>>() else { return };
-    let hosts = read(&files, None).unwrap();
-    assert_eq!((hosts.parts.len(), hosts.shared(6)), (6, None));
+    let hosts = read(&files, None, None).unwrap();
+    assert_eq!((hosts.parts.len(), hosts.shared(6, "rank", "")), (6, None));
     let shares = virtual_cluster::on_hosts(&[1; 6], &hosts.parts);
     // The means of the six files in percent; the third and the fourth server are busy.
     for (rank, percent) in [0.13, 1.8, 43.1, 89.8, 0.09, 5.8].into_iter().enumerate() {

@@ -471,22 +471,24 @@ impl Coordinator {
         deliveries
     }
 
-    /// All ranks have reported in the window. None if the window only ends the last one, so that nothing is decided.
+    /// All ranks have reported in the window. None if nothing is decided: the window only ends the last one, or is shorter
+    /// than a step of the program.
     pub(crate) fn window_reported(&mut self, reports: AggregatedReports) -> Option<DecisionRequest> {
         let look = std::mem::replace(&mut self.open_window, Look::Wait);
         let mut pending = PendingSync::new(self.populations.len(), self.places.len(), reports.first_ns);
         pending.add(reports, &self.scales);
         if look == Look::Decide {
-            return Some(self.request(Occasion::Window, pending));
+            return self.request(Occasion::Window, pending);
         }
         let deliveries = pending.deliveries();
         let window = self.phase_report(true, pending.chunks, pending.edges, &pending.samples);
         if look == Look::Collect {
             self.collected_deliveries += deliveries;
             self.undecided.collect(window);
+        } else if self.undecided.push(window) {
+            self.collected_deliveries += deliveries;
         } else {
             self.collected_deliveries = 0;
-            self.undecided.push(window);
         }
         None
     }
@@ -526,11 +528,11 @@ impl Coordinator {
         }
         self.populations = after;
         let pending = self.gathering.remove(&self.next).expect("looked at just above");
-        Some(self.request(Occasion::Sync(self.next), pending))
+        self.request(Occasion::Sync(self.next), pending)
     }
 
-    /// Returns the balancer and the reports, for the decision.
-    fn request(&mut self, occasion: Occasion, pending: PendingSync) -> DecisionRequest {
+    /// Returns the balancer and the reports, for the decision; none if the window is collected for the next one.
+    fn request(&mut self, occasion: Occasion, pending: PendingSync) -> Option<DecisionRequest> {
         let mut deliveries = pending.deliveries();
         let PendingSync { chunks, edges, samples, unasked, waited, first_ns, last_ns, .. } = pending;
         if let Occasion::Sync(_) = occasion {
@@ -538,8 +540,15 @@ impl Coordinator {
             deliveries = deliveries.saturating_sub(chunks.len() as u64);
         }
         let phase = self.phase_report(occasion.is_window(), chunks, edges, &samples);
+        let must_pay = self.balancer.as_ref().is_some_and(|balancer| balancer.strategy().terms().must_pay);
+        let may_wait = occasion.is_window() && must_pay && self.resize.is_none();
+        let report =
+            if may_wait { self.undecided.decide_step(phase) } else { Some(self.undecided.decide(phase)) };
+        let Some(report) = report else {
+            self.collected_deliveries += deliveries;
+            return None;
+        };
         let deliveries = self.note_deliveries(deliveries);
-        let report = self.undecided.decide(phase);
         let reported = self.keeps_reports.then(|| Arc::new(report.clone()));
         let active = self.active;
         if let Some(resize) = &mut self.resize {
@@ -549,7 +558,7 @@ impl Coordinator {
         self.deciding =
             Some(PhaseRecord { occasion, active, reported, deliveries, waited, first_ns, last_ns });
         let balancer = self.balancer.take().expect("it is here unless it decides");
-        DecisionRequest { report, balancer }
+        Some(DecisionRequest { report, balancer })
     }
 
     /// Takes back the balancer and records its decision. Returns the occasion of the decision, and the moves.

@@ -1,0 +1,268 @@
+//! Tests `caribou simulate file` from files to output.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::tests::{Scratch, caribou, refused};
+
+/// Two hosts and 32 chunks of 1 ms.
+const SMALL: &str = "\
+name = \"small\"
+[[hosts]]
+count = 2
+[network]
+rtt = \"0.1ms\"
+[[neighbours]]
+host = 1
+[program]
+generator = \"stencil\"
+chunks = 32
+iterations = 100
+[balance]
+strategies = [\"none\", \"refine\"]
+period = 20
+";
+
+fn simulate(text: &str, more: &[&str]) -> Result<String, String> {
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let file = Scratch::file(&format!("scenario-{number}.toml"), text);
+    let said = caribou(&[&["simulate", "file", file.text()], more].concat());
+    said.map_err(|line| line.replace(file.text(), "cloud.toml"))
+}
+
+fn words(text: &str, line: &str) -> Vec<String> {
+    let found = text.lines().find(|one| one.split_whitespace().next() == Some(line));
+    found.unwrap_or_else(|| panic!("{line}: {text}")).split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_file_and_options_that_say_the_same_have_the_same_results() {
+    let by_file = simulate(SMALL, &[]).unwrap();
+    let options = "simulate array --ranks 2 --workers 1 --chunks 32 --iterations 100 --neighbour 1 --compare none,refine";
+    let by_options = caribou(&options.split(' ').collect::<Vec<_>>()).unwrap();
+    assert!(
+        by_file.starts_with("small: 2 x 1 workers, 32 chunks, 100 iterations, ideal 2.133 s\n"),
+        "{by_file}"
+    );
+    let rest = |text: &str| text.split_once(": ").unwrap().1.to_owned();
+    assert_eq!(rest(&by_file), rest(&by_options));
+    let costly = SMALL.replace("[program]", "[costs]\nmessage_cpu = \"100us\"\n[program]");
+    let costly = words(&simulate(&costly, &[]).unwrap(), "refine")[1].parse::<f64>().unwrap();
+    assert!(costly > words(&by_file, "refine")[1].parse::<f64>().unwrap() + 0.01);
+}
+
+#[test]
+fn the_example_can_be_run() {
+    let example = caribou(&["simulate", "file", "--example"]).unwrap();
+    let text = simulate(&example, &[]).unwrap();
+    assert!(text.starts_with("cloud: 8 x 2 workers, 256 chunks, 500 iterations"), "{text}");
+    let lines: String = example
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(line) if line.starts_with('[') || line.contains(" = ") => format!("{line}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let all = simulate(&lines, &["--check"]).expect_err("the trace does not exist");
+    assert!(all.contains("neighbours[3].trace: ") && all.contains("20110303.csv: cannot be read"), "{all}");
+}
+
+#[test]
+fn fields_are_swept_in_all_combinations() {
+    let csv = Scratch::new("sweep.csv");
+    let svg = Scratch::new("sweep.svg");
+    let sweep = "[sweep]\n\"program.chunks\" = [16, 32]\nbalance.period = [10, 20, \"50ms\"]\n";
+    let files = ["--csv", csv.text(), "--plot", svg.text()];
+    let text = simulate(&format!("{SMALL}{sweep}"), &files).unwrap();
+    assert!(text.contains("small: 6 combinations of program.chunks, balance.period\nprogram.chunks  balance.period  strategy"), "{text}");
+    assert_eq!(text.lines().filter(|line| line.contains(" refine ")).count(), 6, "{text}");
+    let alone = simulate(SMALL, &[]).unwrap();
+    let row = text.lines().find(|line| line.contains("32              20  refine")).expect(&text);
+    assert_eq!(row.split_whitespace().skip(2).collect::<Vec<_>>(), words(&alone, "refine"));
+    assert!(csv.read().starts_with("scenario,program.chunks,balance.period,policy,"));
+    assert_eq!(csv.read().lines().count(), 13);
+    let svg = svg.read();
+    assert!(svg.contains("program.chunks 16") && svg.contains("balance.period"), "{svg}");
+    let seeds = SMALL
+        .replace("[program]", "[program]\ncost = \"lognormal:1\"")
+        .replace("name", "seeds = [1, 2, 3]\nname");
+    let text = simulate(&seeds, &["--set", "sweep.hosts.count=[2, 4]"]).unwrap();
+    assert_eq!(words(&text, "4")[1..2], ["none"], "{text}");
+    assert_eq!(words(&text, "4").last().map(String::as_str), Some("3"), "{text}");
+}
+
+#[test]
+fn a_simulated_array_writes_a_sound_trace() {
+    let dir = Scratch::new("simulated-trace");
+    let text = SMALL
+        .replace("count = 2", "count = 2\nvcpus = 4\nranks = 2")
+        .replace("host = 1", "host = 1\nto = \"0.2s\"");
+    simulate(&text, &["--trace", dir.text(), "--set", "balance.period=[10, \"20ms\"]"]).expect_err("a list");
+    let said =
+        simulate(&text, &["--trace", dir.text(), "--set", "sweep.balance.period=[10, \"20ms\"]"]).unwrap();
+    assert_eq!(said.lines().filter(|line| line.contains(": a trace, ")).count(), 4, "{said}");
+    for (run, moves) in [("0-none", false), ("0-refine", true), ("1-refine", true)] {
+        let trace = dir.join(run);
+        let checked = caribou(&["trace", "check", &trace]).unwrap();
+        assert!(checked.starts_with("sound: "), "{run}: {checked}");
+        let summary = caribou(&["trace", "summary", &trace]).unwrap();
+        assert!(
+            summary.contains("4 ranks, 8 workers") && summary.contains("handlers lost "),
+            "{run}: {summary}"
+        );
+        assert_eq!(summary.lines().any(|line| line.starts_with("depart")), moves, "{run}: {summary}");
+    }
+    let loads = format!("[program]\ngenerator = \"recorded\"\nloads = \"{}\"\n", dir.join("0-none"));
+    let again = simulate(&loads, &["--set", "balance.strategies=none,refine"]).unwrap();
+    assert!(again.contains("4 x 1 workers, 32 chunks, 9 iterations"), "its syncs are phases: {again}");
+}
+
+#[test]
+fn the_costs_of_a_machine_are_read() {
+    let costs = Scratch::file("costs.toml", "[costs]\niteration_ns = 1e6\n");
+    let said = |text: &str| words(&simulate(text, &[]).unwrap(), "none")[1].parse::<f64>().unwrap();
+    let (free, given) = (said(SMALL), format!("costs = \"{}\"\n{SMALL}", costs.text()));
+    assert!(said(&given) > 1.9 * free, "an iteration costs a millisecond more");
+    let long = given.replace("costs = ", "costs.calibration = ");
+    assert!((said(&long) - said(&given)).abs() < 1e-9);
+    let both = format!("costs.decision = \"1us\"\n{long}");
+    refused(
+        simulate(&both, &[]),
+        "cloud.toml:1: costs.decision: the calibration has it too, expected one of them",
+    );
+    refused(
+        simulate(&given.replace("costs.toml", "cost.toml"), &[]),
+        "cost.toml: cannot be read: No such file",
+    );
+}
+
+#[test]
+fn ranks_may_share_too_few_vcpus() {
+    let text =
+        SMALL.replace("count = 2", "vcpus = 2\nranks = 4").replace("host = 1", "host = 0\nduty = 1e-9");
+    let text = simulate(&text, &[]).unwrap();
+    assert_eq!(words(&text, "none")[1], "1.600", "four ranks on two vCPUs take as long as two: {text}");
+}
+
+#[test]
+fn pools_and_supersteps_are_described_too() {
+    let cluster = "[[hosts]]\ncount = 2\nvcpus = 2\nspeed = [1000, 500]\n";
+    let pool = simulate(
+        &format!(
+            "{cluster}[program]\ngenerator = \"pool\"\niterations = 4e5\n[balance]\nstrategies = \"static\"\n"
+        ),
+        &[],
+    );
+    assert_eq!(words(&pool.unwrap(), "static")[1], "200.0");
+    let steps = format!(
+        "{cluster}[program]\ngenerator = \"supersteps\"\nsteps = 40\n[balance]\nstrategies = [\"equal\", \"des\"]\n"
+    );
+    let text = simulate(&steps, &[]).unwrap();
+    assert!(text.starts_with("caribou-test"), "the name of the file: {text}");
+    assert_eq!(words(&text, "equal")[1], "80.00");
+}
+
+#[test]
+fn tasks_have_a_length_and_a_pattern() {
+    let text = "[[hosts]]\ncount = 2\nspeed = [1, 0.5]\n[program]\ngenerator = \"task-bench\"\npattern = \"no_comm\"\n\
+                chunks = 4\niterations = 10\ntask = \"10ms\"\n[balance]\nstrategies = \"none\"\n";
+    assert_eq!(words(&simulate(text, &[]).unwrap(), "none")[1], "0.4000", "two tasks of 20 ms, ten times");
+    let messages = |pattern: &str| {
+        let text = text.replace("no_comm", pattern);
+        words(&simulate(&text, &[]).unwrap(), "none")[7].parse::<u64>().unwrap()
+    };
+    assert_eq!(
+        [messages("stencil_1d"), messages("stencil_1d_periodic"), messages("all_to_all")],
+        [18, 36, 72]
+    );
+}
+
+#[test]
+fn mistakes_in_a_file_are_one_line() {
+    let shares = Scratch::file("shares.csv", "time_s,host,share\n0,a,1\n0,b,0.5\n");
+    let planetlab = Scratch::file("planetlab.csv", "a,0,50\nb,10,20\n");
+    let trace = |more: &str, file: &Scratch| format!("[[neighbours]]\ntrace = \"{}\"\n{more}\n", file.text());
+    for (from, to, expected) in [
+        ("chunks = 32", "chunk = 32", "cloud.toml:10: program.chunk: unknown field, did you mean chunks?".to_owned()),
+        ("chunks = 32", "chunks = \"x\"", "cloud.toml:10: program.chunks: \"x\", expected a whole number from 1 to".into()),
+        ("chunks = 32", "chunks = 1.5", "cloud.toml:10: program.chunks: 1.5, expected a whole number".into()),
+        ("chunks = 32", "units = 32", "cloud.toml:10: program.units: a field of supersteps, but the generator is stencil, which has chunks".into()),
+        ("\"stencil\"", "\"stencl\"", "cloud.toml:9: program.generator: unknown value \"stencl\", did you mean \"stencil\"?".into()),
+        ("generator = \"stencil\"", "", "cloud.toml:8: program.generator: it is missing, expected one of array, stencil".into()),
+        ("host = 1", "host = 9", "cloud.toml:7: neighbours[0].host: 9, expected a host from 0 to 1".into()),
+        ("host = 1", "host = \"smal\"", "cloud.toml:7: neighbours[0].host: \"smal\", expected a host from 0 to 1; no [[hosts]] has a name".into()),
+        ("host = 1", "host = 1\nvcpu = 1", "cloud.toml:8: neighbours[0].vcpu: 1, expected a vCPU from 0 to 0".into()),
+        ("host = 1", "random = 1\nfrom = \"2s\"", "cloud.toml:8: neighbours[0].from: neighbours at random have no times".into()),
+        ("host = 1", "from = \"2s\"\nto = \"1s\"", "cloud.toml:8: neighbours[0].to: 1 s, expected a time after `from`, which is 2 s".into()),
+        ("host = 1", "duty = 2", "cloud.toml:7: neighbours[0].duty: \"2\" is not a duty, expected a number above 0".into()),
+        ("host = 1", "step = \"1s\"", "cloud.toml:7: neighbours[0].step: it is of a trace".into()),
+        ("\"0.1ms\"", "5", "cloud.toml:5: network.rtt: 5, expected a time with its unit, as in 0.1ms".into()),
+        ("count = 2", "count = 2\nvcpus = 3\nranks = 2", "cloud.toml:5: hosts[0].ranks: 2 ranks on 3 vCPUs".into()),
+        ("count = 2", "count = 2\nspeed = [1, 2, 3]", "cloud.toml:4: hosts[0].speed: 3 speeds, expected one for each of the 2 hosts or 2 vCPUs".into()),
+        ("count = 2", "count = 2\nspeed = [0, 0]", "cloud.toml:2: hosts: all speeds stay 0 from some time on".into()),
+        ("\"refine\"]", "\"refin\"]", "cloud.toml:13: balance.strategies: \"refin\": unknown strategy \"refin\", did you mean \"refine\"?".into()),
+        ("\"refine\"]", "\"leases\"]", "cloud.toml:13: balance.strategies: \"leases\": `leases` balances pools".into()),
+        ("period = 20", "period = \"often\"", "cloud.toml:14: balance.period: `often`: expected auto".into()),
+        ("\"stencil\"\nchunks = 32", "\"pool\"", "cloud.toml:13: balance.period: simulated pools do not have it".into()),
+        ("[program]", "[costs]\ndecision = 7\n[program]", "cloud.toml:9: costs.decision: 7, expected measured, or a time".into()),
+        ("[program]", "[sweep]\n\"program.chunks\" = []\n[program]", "cloud.toml:9: program.chunks: an empty list, expected the values to try".into()),
+        ("[program]", "[sweep]\nprogram.chunk = [1]\n[program]", "cloud.toml:9: program.chunk: unknown field, did you mean chunks?".into()),
+        ("[program]", "[sweep]\nprogram.chunks = 5\n[program]", "cloud.toml:9: program.chunks: a number, expected a list".into()),
+        ("[program]", &trace("format = \"cloudwatch\"", &planetlab), "planetlab.csv:1: begins with \"a,0,50\", which is planetlab, expected cloudwatch: `timestamp,value`".into()),
+        ("[program]", &trace("format = \"planetlb\"", &planetlab), "neighbours[1].format: unknown value \"planetlb\", did you mean \"planetlab\"?".into()),
+        ("[program]", &trace("from = \"1s\"", &shares), "neighbours[1].from: a trace has its own times".into()),
+        ("iterations = 100", "iterations = 1e9", "cloud.toml:11: program.iterations: 3e10 iterations of chunks to simulate".into()),
+    ] {
+        let to = if to.starts_with("[[") { format!("{to}[program]") } else { to.to_owned() };
+        let text = SMALL.replacen(from, &to, 1);
+        assert_ne!(text, SMALL, "{from}");
+        refused(simulate(&text, &["--check"]), &expected);
+    }
+    refused(
+        simulate(SMALL, &["--set", "program.chunk=5"]),
+        "--set program.chunk=5: program.chunk: unknown field, did you mean chunks?",
+    );
+    refused(
+        simulate(SMALL, &["--set", "hosts[3].count=5"]),
+        "--set hosts[3].count=5: [3]: there are 1, counted from [0]",
+    );
+    let pool = "[program]\ngenerator = \"pool\"\n";
+    refused(simulate(pool, &[]), "cloud.toml: hosts: there are none, expected [[hosts]] with count");
+    refused(simulate(&format!("seeds = 5\n{pool}"), &[]), "cloud.toml:1: seeds: a number, expected a list");
+    refused(
+        simulate(&format!("[hosts]\n{pool}"), &[]),
+        "cloud.toml:1: hosts: a table, expected a list or [[tables]]",
+    );
+    refused(caribou(&["simulate", "file", "/nowhere.toml"]), "/nowhere.toml: cannot be read: No such file");
+}
+
+#[test]
+fn traces_of_hosts_are_beside_their_vcpus() {
+    let shares = Scratch::file("file-shares.csv", "time_s,host,share\n0,a,1\n0,b,0.5\n");
+    let text = SMALL.replace("host = 1", &format!("trace = \"{}\"", shares.text()));
+    assert_eq!(
+        words(&simulate(&text, &[]).unwrap(), "none")[1],
+        words(&simulate(SMALL, &[]).unwrap(), "none")[1]
+    );
+    let alone = text.replace("trace =", "host = 0\nfirst = 1\ntrace =");
+    assert_eq!(
+        words(&simulate(&alone, &[]).unwrap(), "none")[1],
+        words(&simulate(SMALL, &[]).unwrap(), "none")[1]
+    );
+}
+
+#[test]
+fn hosts_follow_public_traces() {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/planetlab/20110303.csv");
+    if !file.exists() {
+        println!("skip: ../shared/data/planetlab/20110303.csv not found");
+        return;
+    }
+    let trace = format!("trace = \"{}\"\nformat = \"planetlab\"\nstep = \"1s\"", file.display());
+    let text = SMALL.replace("host = 1", &trace).replace("count = 2", "count = 8");
+    let none = |text: &str| words(&simulate(text, &[]).unwrap(), "none")[1].parse::<f64>().unwrap();
+    // The busiest of the first eight hosts is half used.
+    let (all, first) = (none(&text), none(&text.replace("trace", "first = 8\ntrace")));
+    assert!(all > 0.5 && (all - first).abs() > 1e-3, "{all} {first}");
+}

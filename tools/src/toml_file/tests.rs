@@ -1,0 +1,83 @@
+//! Tests that each fault is a line with the place, the field, and what was expected.
+
+use serde::Deserialize;
+
+use super::*;
+
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+struct Field {
+    count: u32,
+    #[serde(default)]
+    kind: Option<Kind>,
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    Small,
+    VeryLarge,
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+struct Farm {
+    #[serde(default)]
+    fields: Vec<Field>,
+    owner: Option<Field>,
+}
+
+fn read(text: &str) -> Result<Farm, String> {
+    let document = Document::parse("farm.toml", text).map_err(|error| error.to_string())?;
+    document.read().map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_fault_names_the_line_the_field_and_the_nearest_name() {
+    for (text, expected) in [
+        ("a = ", "farm.toml:1: "),
+        (
+            "\n[[fields]]\ncount = 1\n[[fields]]\ncount = 2\nkind = \"big\"",
+            "farm.toml:6: fields[1].kind: unknown value \"big\";",
+        ),
+        ("owner = { count = 1, cuont = 2 }", "farm.toml:1: owner.cuont: unknown field, did you mean count?"),
+        ("[owner]\ncount = \"x\"", "farm.toml:2: owner.count: \"x\", expected u32"),
+        ("\n[owner]\nkind = \"small\"", "farm.toml:2: owner.count: it is missing"),
+        ("[[fields]]\ncount = [1]", "farm.toml:2: fields[0].count: a list, expected u32"),
+        ("filds = 3", "farm.toml:1: filds: unknown field, did you mean fields?"),
+        ("count = 3", "farm.toml:1: count: unknown field; known: fields, owner"),
+        (
+            "[owner]\ncount = 1\nkind = 7",
+            "farm.toml:3: owner.kind: a number, expected one of small, very-large",
+        ),
+        ("[owner]\ncount = 1\ncount = 2", "farm.toml:3: duplicate key"),
+    ] {
+        let line = read(text).expect_err(text);
+        assert!(line.starts_with(expected), "{line:?} instead of {expected:?}");
+        assert_eq!(line.lines().count(), 1, "{line:?}");
+    }
+}
+
+#[test]
+fn options_replace_fields_and_are_named_in_faults() {
+    let mut document = Document::parse("farm.toml", "[[fields]]\ncount = 1\n").unwrap();
+    let mut set = |field: &str, value: &str| {
+        let place = Place::Option(format!("--set {field}={value}").into());
+        document.set(field, option_value(value, &place))
+    };
+    set("fields[0].kind", "very-large").unwrap();
+    set("fields.count", "5").unwrap();
+    set("owner.count", "6").unwrap();
+    assert_eq!(set("fields[1].count", "1").unwrap_err(), "[1]: there are 1, counted from [0]");
+    assert!(set("owner..count", "1").unwrap_err().contains("is not a field"));
+    assert!(set("owner.count.x", "1").unwrap_err().contains("expected no field of a number"));
+    let fields = vec![Field { count: 5, kind: Some(Kind::VeryLarge) }];
+    assert_eq!(
+        document.read::<Farm>().unwrap(),
+        Farm { fields, owner: Some(Field { count: 6, kind: None }) }
+    );
+    let place = Place::Option("--set owner.cuont=1".into());
+    document.set("owner.cuont", option_value("1", &place)).unwrap();
+    let line = document.read::<Farm>().unwrap_err().to_string();
+    assert_eq!(line, "--set owner.cuont=1: owner.cuont: unknown field, did you mean count?");
+}
