@@ -18,7 +18,7 @@ use super::page::{Claim, Grid, Live, Page, Section};
 /// The page.
 pub(super) fn page(context: &Context) -> Page {
     let columns =
-        columns(context, "caa, figures 3 to 5", &[CrossbarModel::PAPER], context.repetitions(40, 3));
+        columns(context, "caa, figures 3 to 5", &[CrossbarModel::PAPER], context.repetitions(40, 6));
     let columns = &columns[0];
     let [first, .., last] = &columns[..] else { unreachable!("there are four numbers of cores") };
     let [constants, reasons] = beyond::variations(context);

@@ -34,7 +34,7 @@ struct Grids {
 
 impl Grids {
     fn run(context: &Context) -> Self {
-        let steps = context.repetitions(JOBS as u64, 400);
+        let steps = context.repetitions(JOBS as u64, 300);
         let drawn = |set: &virtual_cluster::grid_cluster::JobTimeModel| Nodes {
             name: set.name.to_owned(),
             times: set.draw(1),
@@ -57,7 +57,7 @@ impl Grids {
                 }
             }
         }
-        let runs = context.repetitions(20, 2);
+        let runs = context.repetitions(20, 10);
         let means = Means::run(context, "dlb-jr, figures 3 to 9", &nodes, &tasks, runs);
         Self { nodes, means, quick: context.quick }
     }

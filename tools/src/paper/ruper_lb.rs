@@ -367,7 +367,7 @@ const HOLDS_S: [f64; 2] = [200.0, 50.0];
 /// Figure 8 under other moves of the threads: by time on a core, mean gain of `ruper`, of `leases`, and mean differences of
 /// ranks and of threads under equal shares, in percent.
 fn placements(context: &Context) -> (Grid, [[f64; 4]; 2]) {
-    let seeds = context.repetitions(8, 2);
+    let seeds = context.repetitions(8, 8);
     let scenarios: Vec<Scenario> = HOLDS_S
         .into_iter()
         .flat_map(|hold| (1..=seeds).map(move |seed| figure_8_cores_of(hold, seed)))

@@ -68,6 +68,9 @@ pub(super) fn own_policies(grids: &Grids) -> Section {
 /// Numbers of steps between divisions, as multiples of P.
 const EVERY: [f64; 6] = [0.25, 1.0, 2.5, 5.0, 10.0, 40.0];
 
+/// The place of the paper's 2.5 P.
+const OF_PAPER: usize = 2;
+
 /// How often to divide (section 2.2.1).
 pub(super) fn intervals(context: &Context) -> Section {
     let steps = context.repetitions(JOBS as u64, 400);
@@ -89,7 +92,7 @@ pub(super) fn intervals(context: &Context) -> Section {
     let (mut away, mut sums) = (0.0_f64, [0.0; EVERY.len()]);
     for (row, of) in seconds.chunks(per_row).enumerate() {
         let times: Vec<f64> = of.chunks(runs).map(|runs| runs.iter().sum::<f64>()).collect();
-        let more = |time: &f64| 100.0 * (time / times[2] - 1.0);
+        let more = |time: &f64| 100.0 * (time / times[OF_PAPER] - 1.0);
         away = away.max(-times.iter().map(more).fold(0.0, f64::min));
         sums.iter_mut().zip(&times).for_each(|(sum, time)| *sum += more(time));
         let begin = [sets[row / 3].name.clone(), processors[row % 3].to_string()];
@@ -101,14 +104,17 @@ pub(super) fn intervals(context: &Context) -> Section {
         .claim(
             Claim::new("A suitable number of steps between divisions is 2.5 P.", "2.5 P")
                 .here(format!("least time in the mean with {} P; elsewhere other multiples save at most {} %", EVERY[best], decimal(away, 1)))
-                .holds("2.5 P takes the least time in the mean of all rows", EVERY[best] == 2.5)
+                .holds("2.5 P takes the least time in the mean of all rows", best == OF_PAPER)
                 .holds("in no row another multiple saves more than 5 %", away < 5.0)
                 .because("On 2 nodes 2.5 P is 5 steps, and a division of 37.5 s every 5 steps costs 7.5 s per step."),
         )
 }
 
-/// How much longer the longest of some sends takes than the mean send, by the way in which sends differ.
-const SENDS: [(&str, fn(usize) -> f64); 4] = [
+/// How much longer the longest of so many sends takes than the mean send.
+type Longest = fn(usize) -> f64;
+
+/// Ways in which sends differ.
+const SENDS: [(&str, Longest); 4] = [
     ("equal", |_| 1.0),
     ("uniform from 0 to twice the mean", uniform),
     ("Rayleigh", rayleigh),
@@ -127,7 +133,7 @@ fn rayleigh(count: usize) -> f64 {
 
 /// What changes if a step waits for the slowest of as many sends as there are nodes.
 pub(super) fn send_times(grids: &Grids) -> Section {
-    let columns = |set: usize, longest: fn(usize) -> f64| {
+    let columns = |set: usize, longest: Longest| {
         let balanced = [250, 500].map(|ratio| grids.waiting_h(set, ratio, |_| What::Balanced, longest));
         let copied =
             [250, 500].map(|ratio| grids.waiting_h(set, ratio, |of| grids.best(set, ratio, of), longest));

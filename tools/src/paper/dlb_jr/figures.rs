@@ -648,7 +648,7 @@ pub(super) fn figure_9(context: &Context, grids: &Grids) -> Section {
     let set = 1;
     let copies = |processors: usize| processors.min(4);
     let processors = grids.parallel(set);
-    let runs = context.repetitions(20, 2) as usize;
+    let runs = context.repetitions(20, 4) as usize;
     let chosen = context.each("dlb-jr, figure 9", processors.len() * runs, |index| {
         let processors = processors[index / runs];
         let scenario = grids.nodes[set].scenario(processors, 10, (index % runs) as u64);
