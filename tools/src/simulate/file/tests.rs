@@ -232,7 +232,7 @@ fn mistakes_in_a_file_are_one_line() {
         ("[program]", "[sweep]\n\" name\" = [\"a\"]\n[program]", "cloud.toml:9: sweep.name: it cannot be swept".into()),
         ("[program]", "[sweep]\nsweep.program.chunks = [1]\n[program]", "cloud.toml:9: sweep.sweep.program.chunks: it cannot be swept".into()),
         ("name = \"small\"", "seeds = [1, 2]\nsweep.seed = [3, 4]", "cloud.toml:2: sweep.seed: the file has `seeds` too, expected one of them".into()),
-        ("\"stencil\"\nchunks = 32\niterations = 100", "\"task-bench\"\npattern = \"all-to-all\"\nchunks = 7000\niterations = 1000", "program.iterations: 5e10 messages and iterations of chunks to simulate, expected 9e9 at most".into()),
+        ("\"stencil\"\nchunks = 32\niterations = 100", "\"task-bench\"\npattern = \"all_to_all\"\nchunks = 7000\niterations = 1000", "program.iterations: 5e10 messages and iterations of chunks to simulate, expected 9e9 at most".into()),
         ("[program]", "[sweep]\nprogram.chunks = 5\n[program]", "cloud.toml:9: program.chunks: a number, expected a list".into()),
         ("[program]", &trace("format = \"cloudwatch\"", &planetlab), "planetlab.csv:1: begins with \"a,0,50\", which is planetlab, expected cloudwatch: `timestamp,value`".into()),
         ("[program]", &trace("format = \"planetlb\"", &planetlab), "neighbours[1].format: unknown value \"planetlb\", did you mean \"planetlab\"?".into()),
