@@ -119,6 +119,7 @@ impl Context {
 }
 
 /// Repeats the papers and writes their pages.
+#[expect(clippy::disallowed_methods, reason = "the page states how long it takes on this machine")]
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if options.list {
         for paper in PAPERS {

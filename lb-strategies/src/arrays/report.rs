@@ -101,15 +101,21 @@ impl UndecidedWindows {
     }
 
     /// Adds the collected windows to this one, and keeps the sum as an undecided window. While less than a step has been
-    /// seen, the window is collected.
-    pub fn push(&mut self, window: PhaseReport) {
-        let sum = self.sum(window);
-        if self.cover.is_collecting() { self.collected = Some(sum) } else { self.windows.push(sum) }
+    /// seen, the window is collected, and the answer is true.
+    pub fn push(&mut self, window: PhaseReport) -> bool {
+        let (collects, sum) = (self.cover.is_collecting(), self.sum(window));
+        if collects {
+            self.collected = Some(sum);
+        } else {
+            self.windows.push(sum);
+        }
+        collects
     }
 
     /// Returns the window to decide, with the collected windows added and the undecided windows before it. Keeps
     /// nothing.
     pub fn decide(&mut self, window: PhaseReport) -> PhaseReport {
+        self.cover.end();
         PhaseReport { undecided: std::mem::take(&mut self.windows), ..self.sum(window) }
     }
 
@@ -117,7 +123,8 @@ impl UndecidedWindows {
     /// window is collected. Ranks that must be emptied, and chunks that their program moves, do not wait.
     pub fn decide_step(&mut self, window: PhaseReport) -> Option<PhaseReport> {
         let sum = self.sum(window);
-        let is_urgent = !sum.inactive.is_empty() || sum.chunks.iter().any(|chunk| chunk.wish.is_some());
+        let must_leave = |load: &ChunkLoad| load.migratable && sum.inactive.contains(&load.rank);
+        let is_urgent = sum.chunks.iter().any(|chunk| chunk.wish.is_some() || must_leave(&chunk.load));
         if !is_urgent && self.cover.is_partial(&sum) {
             self.collected = Some(sum);
             return None;

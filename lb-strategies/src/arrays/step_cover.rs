@@ -6,9 +6,16 @@
 //!
 //! A window has seen enough if half of the chunks that usually run in a step have run. There are also programs in which
 //! few chunks run at all. So if `part` of the usual chunks ran in the first window, the collected one is at most
-//! 1 / `part` times as long. What ran in it is then what usually runs.
+//! 1 / `part` times as long, and 4 s. What ran in it is then what usually runs. So steps of more than 8 s are decided by a
+//! part of them.
+//!
+//! A chunk has run if it has handled messages, and computed more than a chunk that has only received a part of what it
+//! waits for: an eighth of the mean of those that handled messages.
 
-use super::report::PhaseReport;
+use super::report::{ChunkReport, PhaseReport};
+
+/// A chunk has not run if it took this part of the mean or less: 1 / `IDLE`.
+const IDLE: f64 = 8.0;
 
 /// The longest collected window, ns.
 const LONGEST_NS: f64 = 4e9;
@@ -23,6 +30,11 @@ pub(super) struct StepCover {
 }
 
 impl StepCover {
+    /// Notes that what was collected is decided.
+    pub(super) fn end(&mut self) {
+        self.enough_ns = None;
+    }
+
     /// True if the last window was too short to be decided.
     pub(super) fn is_collecting(&self) -> bool {
         self.enough_ns.is_some()
@@ -31,7 +43,7 @@ impl StepCover {
     /// True if the window, with the collected ones added, is too short to be decided. O(chunks).
     pub(super) fn is_partial(&mut self, window: &PhaseReport) -> bool {
         let chunks = window.chunks.len() as f64;
-        let ran = window.chunks.iter().filter(|chunk| chunk.handled > 0).count() as f64;
+        let ran = ran(&window.chunks) as f64;
         let usual = self.usual.map_or(chunks, |usual| usual.min(chunks));
         let length_ns = window.length_ns();
         let enough_ns = *self.enough_ns.get_or_insert((length_ns * usual / ran.max(1.0)).min(LONGEST_NS));
@@ -43,6 +55,14 @@ impl StepCover {
         self.enough_ns = None;
         false
     }
+}
+
+/// Number of chunks that have run. Declared loads do not tell it, so there messages count alone.
+fn ran(chunks: &[ChunkReport]) -> usize {
+    let handled = || chunks.iter().filter(|chunk| chunk.handled > 0);
+    let measured = || handled().filter(|chunk| !chunk.declared).map(|chunk| chunk.load.ticks as f64);
+    let least = measured().sum::<f64>() / (IDLE * measured().count().max(1) as f64);
+    handled().filter(|chunk| chunk.declared || chunk.load.ticks as f64 >= least).count()
 }
 
 #[cfg(test)]
@@ -88,6 +108,29 @@ mod tests {
         assert!(!cover.is_partial(&window(40, 10)));
         assert!(!cover.is_partial(&window(40, 80)), "more of them run");
         assert!(cover.is_partial(&window(40, 10)));
+    }
+
+    #[test]
+    fn chunks_that_only_received_a_message_have_not_run() {
+        let mut chunks = window(40, 100).chunks;
+        for chunk in &mut chunks[..60] {
+            chunk.load.ticks = 1;
+        }
+        for chunk in &mut chunks[60..] {
+            chunk.load.ticks = 1000;
+        }
+        assert_eq!(ran(&chunks), 40);
+        chunks[0].declared = true;
+        assert_eq!(ran(&chunks), 41);
+    }
+
+    #[test]
+    fn what_was_collected_before_a_decision_does_not_count_for_the_next_one() {
+        let mut cover = StepCover::default();
+        assert!(cover.is_partial(&window(40, 1)), "up to 4 s");
+        cover.end();
+        assert!(!cover.is_collecting());
+        assert_eq!([40, 400].map(|ms| cover.is_partial(&window(ms, 10))), [true, false]);
     }
 
     #[test]

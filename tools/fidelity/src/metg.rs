@@ -75,17 +75,21 @@ fn simulated_ns(ranks: u32, costs: &MachineCosts) -> Result<f64, String> {
     before.map(|(grain, _)| grain).ok_or_else(|| "no grain was simulated".to_owned())
 }
 
-/// A row of points, each of which sends to both neighbours and to itself. The work does not include messages.
+/// A row of points, each of which sends to both neighbours. It reads itself without a message. The work does not include
+/// messages.
 fn row(ranks: u32, work_ns: f64, costs: &MachineCosts) -> Loads {
     let points = WIDTH * ranks;
-    let beside = |point: u32| point.saturating_sub(1)..(point + 2).min(points);
+    let beside = |point: u32| {
+        let row = point.saturating_sub(1)..(point + 2).min(points);
+        row.filter(|&other| other != point).collect::<Vec<u32>>()
+    };
     let id = |key: u32| ChunkId { array: ArrayId(0), key: u64::from(key) };
-    let sends_to: Vec<Vec<u32>> = (0..points).map(|point| beside(point).collect()).collect();
+    let sends_to: Vec<Vec<u32>> = (0..points).map(beside).collect();
     // What a simulation subtracts, because recorded loads include it.
     let costs = &costs.costs;
     let rank = |point: u32| point / WIDTH;
     let paid = |point: u32| {
-        let far = beside(point).filter(|&to| rank(to) != rank(point)).count() as f64;
+        let far = beside(point).into_iter().filter(|&to| rank(to) != rank(point)).count() as f64;
         let near = beside(point).len() as f64 - far;
         let far_ns = costs.remote_message_ns.round() + costs.remote_byte_ns * 16.0;
         costs.iteration_ns + near * costs.local_message_ns + 2.0 * far * far_ns

@@ -267,11 +267,9 @@ mod tests {
         assert_eq!(read.costs, written.costs);
         // Each field is the one that serde reads and writes by this name.
         let fields = serde_json::to_value(read.costs).unwrap();
-        for (number, cost) in (1..).zip(&COSTS) {
-            assert_eq!(
-                (cost.of(read.costs), &fields[cost.field]),
-                (f64::from(number), &f64::from(number).into())
-            );
+        for (number, cost) in (1_u32..).zip(&COSTS) {
+            let by_name = fields[cost.field].as_f64().map(|value| value as u32);
+            assert_eq!((cost.of(read.costs) as u32, by_name), (number, Some(number)), "{}", cost.field);
         }
         assert_eq!(fields.as_object().unwrap().len(), COSTS.len());
     }

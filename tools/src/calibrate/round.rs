@@ -1,5 +1,6 @@
 //! Measures each cost once, by short runs of small programs. Rounds are repeated, and the medians count.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use caribou::config::Period;
@@ -56,12 +57,12 @@ fn quiet(ranks: u32) -> Result<Config, Error> {
 /// after each part.
 pub(super) fn run(ranks: u32, step: &dyn Fn()) -> Result<Round, Error> {
     let mut costs = Vec::new();
-    let (local, share) = local(&mut costs)?;
+    let (local, mut share) = local(&mut costs)?;
     step();
     decisions(&mut costs);
     step();
     if ranks > 1 {
-        messages(local, &mut costs)?;
+        share = share.min(messages(local, &mut costs)?);
         step();
         syncs(&mut costs)?;
         step();
@@ -99,12 +100,16 @@ fn local(costs: &mut Vec<(&'static str, f64)>) -> Result<(Local, f64), Error> {
     Ok((local, share))
 }
 
-/// Messages between two ranks: all messages of a ring whose chunks are on the ranks in turn.
-fn messages(local: Local, costs: &mut Vec<(&'static str, f64)>) -> Result<(), Error> {
+/// Messages between two ranks: all messages of a ring whose chunks are on the ranks in turn. Returns the part of the time
+/// in which the ranks had their vCPUs.
+fn messages(local: Local, costs: &mut Vec<(&'static str, f64)>) -> Result<f64, Error> {
+    let share = Cell::new(1.0_f64);
     let in_turn = |ring: Ring, wire: bool| -> Result<f64, Error> {
         let (_, report) = ring.run(quiet(2)?.wire_always(wire), Placement::RoundRobin)?;
         let executed = f64::from(ring.chunks) * (ring.warm + ring.timed) as f64;
-        Ok((spent(&report, 0).all() + spent(&report, 1).all()) / executed)
+        let [one, other] = [0, 1].map(|rank| spent(&report, rank));
+        share.set(share.get().min(one.share()).min(other.share()));
+        Ok((one.all() + other.all()) / executed)
     };
     let mut remote = 0.0;
     for (wire, message_field, byte_field) in
@@ -125,7 +130,7 @@ fn messages(local: Local, costs: &mut Vec<(&'static str, f64)>) -> Result<(), Er
     let (timed, _) = pair.run(quiet(2)?, Placement::Block)?;
     let busy = local.iteration + ENDS * remote;
     costs.push(("latency_ns", (timed.wall_ns / pair.timed as f64 - busy).max(0.0)));
-    Ok(())
+    Ok(share.get())
 }
 
 /// Syncs and windows at which nothing moves, by the CPU time of a rank that never waits.

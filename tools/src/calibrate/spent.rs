@@ -16,12 +16,19 @@ pub(super) struct Spent {
     pub(super) migrate: f64,
     /// Receiving packets, and deferring messages.
     pub(super) keep: f64,
+    /// Time in which others had the vCPU.
+    pub(super) lost: f64,
     /// Number of windows or syncs that the rank has measured.
     pub(super) phases: f64,
 }
 
 impl Spent {
-    /// All of it.
+    /// The part of the time in which the rank had its vCPU when it had work.
+    pub(super) fn share(&self) -> f64 {
+        self.all() / (self.all() + self.lost).max(1.0)
+    }
+
+    /// All work.
     pub(super) fn all(&self) -> f64 {
         self.handlers + self.measure + self.decide + self.migrate + self.keep
     }
@@ -43,6 +50,7 @@ pub(super) fn spent(report: &Report, rank: usize) -> Spent {
             Activity::Runtime(Part::Decide) => spent.decide += ns,
             Activity::Runtime(Part::Migrate) => spent.migrate += ns,
             Activity::Runtime(Part::Keep) => spent.keep += ns,
+            Activity::Lost => spent.lost += ns,
             _ => {}
         }
     }

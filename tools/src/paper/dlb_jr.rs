@@ -34,7 +34,7 @@ struct Grids {
 
 impl Grids {
     fn run(context: &Context) -> Self {
-        let steps = context.repetitions(JOBS as u64, 400);
+        let steps = context.repetitions(JOBS as u64, 300);
         let drawn = |set: &virtual_cluster::grid_cluster::JobTimeModel| Nodes {
             name: set.name.to_owned(),
             times: set.draw(1),
@@ -57,7 +57,7 @@ impl Grids {
                 }
             }
         }
-        let runs = context.repetitions(20, 2);
+        let runs = context.repetitions(20, 10);
         let means = Means::run(context, "dlb-jr, figures 3 to 9", &nodes, &tasks, runs);
         Self { nodes, means, quick: context.quick }
     }
@@ -84,20 +84,21 @@ impl Grids {
 pub(super) fn page(context: &Context) -> Page {
     let grids = Grids::run(context);
     let (one, two) = (grids.means.speedup(0, 10, 4, What::Balanced), grids.means.best_copies(1, 10, 4));
+    let (constants, wider) = beyond::constants(context);
     let mut sections = vec![figure_2::section(context)];
     sections.extend([
         figures::figure_3(&grids),
-        figures::figure_4(&grids),
+        figures::figure_4(&grids, &wider),
         figures::figure_5(&grids),
         figures::figure_6(&grids),
-        figures::figure_7(&grids),
+        figures::figure_7(&grids, &wider),
         figure_2::figure_8(context),
         figures::figure_9(context, &grids),
         beyond::own_policies(&grids),
         beyond::intervals(context),
         beyond::send_times(&grids),
         beyond::messages(context, &grids),
-        beyond::constants(context),
+        constants,
         beyond::hosts(context),
     ]);
     Page {

@@ -367,7 +367,7 @@ const HOLDS_S: [f64; 2] = [200.0, 50.0];
 /// Figure 8 under other moves of the threads: by time on a core, mean gain of `ruper`, of `leases`, and mean differences of
 /// ranks and of threads under equal shares, in percent.
 fn placements(context: &Context) -> (Grid, [[f64; 4]; 2]) {
-    let seeds = context.repetitions(8, 2);
+    let seeds = context.repetitions(8, 8);
     let scenarios: Vec<Scenario> = HOLDS_S
         .into_iter()
         .flat_map(|hold| (1..=seeds).map(move |seed| figure_8_cores_of(hold, seed)))
@@ -418,7 +418,8 @@ fn figure_8(context: &Context, trial: &Trial) -> Section {
     .claim(
         Claim::new("Balancing makes the run 6 to 7 % faster.", format!("6-7 %, {:.1} % off the plot", figure.gain()))
             .here(format!("{:.1} %; {gain:.1} % in the mean of other moves", trial.gain(RUPER)))
-            .holds("the mean is between 5 and 8 %", (5.0..8.0).contains(&gain)),
+            .holds("the mean is between 5 and 8 %", (5.0..8.0).contains(&gain))
+            .because("It depends on how long a thread stays on a core, which the paper does not state (second table)."),
     )
     .claim(
         Claim::new(

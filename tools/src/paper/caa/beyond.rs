@@ -53,7 +53,7 @@ fn models() -> [(&'static str, CrossbarModel); 15] {
 /// Runs all models, and returns the two sections on them.
 pub(super) fn variations(context: &Context) -> [Section; 2] {
     let models = models().map(|(_, model)| model);
-    let columns = columns(context, "caa, other constants", &models, context.repetitions(20, 3));
+    let columns = columns(context, "caa, other constants", &models, context.repetitions(20, 1));
     [constants(&columns), reasons(&columns)]
 }
 
@@ -192,7 +192,7 @@ pub(super) fn policies(context: &Context) -> Section {
         "leases",
         "auto",
     ];
-    let seeds = context.repetitions(40, 3);
+    let seeds = context.repetitions(40, 1);
     let per_policy = CORES.len() * seeds as usize;
     let runs = context.each("caa, policies", policies.len() * per_policy, |index| {
         let policy = POOLS.parse(policies[index / per_policy]).expect("it is listed");

@@ -67,6 +67,7 @@ pub(super) fn figure_5a(context: &Context) -> Section {
         vec![line("none", &none), line("refine-paper", &paper), line("the default", &times(2))],
     );
     chart.horizontal.from = 7.0;
+    let faster = runs.iter().filter(|[_, paper, default]| default.seconds < paper.seconds).count();
     let few = runs.iter().zip(&residual).zip(BLOCKS).filter(|(_, block)| *block >= 512);
     let coarse = few.map(|((_, residual), _)| *residual).fold(0.0, f64::max);
     Section::new(
@@ -93,18 +94,20 @@ pub(super) fn figure_5a(context: &Context) -> Section {
             .holds("it grows from 256 on with each size", residual[1..4].windows(2).all(|pair| pair[0] < pair[1]))
             .holds("at 128 it is within 0.05 of 1.09", (residual[0] - 1.09).abs() < 0.05)
             .because(
-                "The mean includes the first phase, before any balancing, which is 1.97 here; equation 1 also expects the neighbour to \
-                 take as long from a VM with less work.",
+                "The mean includes the first phase, before any balancing; equation 1 also expects the neighbour to take as long from a VM \
+                 with less work.",
             ),
     )
     .claim(
         Claim::new("Balance is good with more than 20 chunks on a VM.", "> 20")
             .here(format!("32 per VM: {:.2}; 8 and fewer: up to {coarse:.2}", residual[1]))
-            .holds("32 chunks per VM are better balanced than 8", residual[1] < residual[2])
             .holds("8 chunks per VM leave 5 % more", residual[2] > residual[1] + 0.05)
             .because("The least epsilon makes even 8 chunks per VM balance well beside one neighbour."),
     )
-    .best("the default needs no sync, and is faster than `refine-paper` for every size of chunks that leaves each VM several.")
+    .best(format!(
+        "the default needs no sync, and is faster than `refine-paper` for {faster} of {} sizes.",
+        BLOCKS.len()
+    ))
 }
 
 const PERIODS: [u64; 8] = [2, 5, 10, 15, 20, 30, 50, 100];
@@ -151,6 +154,10 @@ pub(super) fn figure_5b(context: &Context) -> Section {
     let usual =
         SYNCS_S.iter().position(|&seconds| (seconds - Syncs::default().decision_s).abs() < 1e-9).unwrap_or(0);
     let row = &rows[usual];
+    let moves = |period: u64| {
+        let place = PERIODS.iter().position(|&it| it == period).expect("it is tried");
+        runs[usual * PERIODS.len() + place][0].moves
+    };
     Section::new(
         "Figure 5b: the period",
         "A short period reacts soon and pays for many syncs; a long one leaves the neighbour alone for long. The paper does not \
@@ -167,14 +174,16 @@ pub(super) fn figure_5b(context: &Context) -> Section {
     .claim(
         Claim::new("The best period is longer where iterations are shorter: 50 on 64 VMs.", "50")
             .here(format!("{} on 64 VMs", best[SYNCS_S.len()]))
-            .holds("not shorter than on 32 VMs", best[SYNCS_S.len()] >= best[usual])
             .holds("longer than on 32 VMs", best[SYNCS_S.len()] > best[usual])
             .because("One neighbour that stays asks for one early balance; after it, syncs only cost."),
     )
     .claim(
         Claim::new("Very frequent balancing spends its time on syncs, and measures too little to decide well.", "text")
             .here(format!("with a period of 2: {:.2} s if syncs are free, {:.2} s at {} s a sync", rows[0][0], row[0], SYNCS_S[usual]))
-            .holds("without costs the shortest periods are within 2 % of the best", rows[0][1] < 1.02 * rows[0][least(&rows[0])])
+            .holds(
+                format!("chance moves more chunks with a period of 2 than of 20: {} and {}", moves(2), moves(20)),
+                moves(2) > moves(20),
+            )
             .holds("with costs a period of 2 is more than 10 % slower than the best", row[0] > 1.1 * row[least(row)]),
     )
     .best(format!("the default takes {default_s:.2} s without a period to choose; the best period takes {:.2} s.", row[least(row)]))

@@ -7,18 +7,20 @@ use super::runs::{ALWAYS, all};
 use super::{Context, PAPER};
 use crate::paper::page::{Claim, Grid, Section};
 
+/// The text taken literally.
+pub(super) const LITERAL: &str = "refine-paper,tolerance=0.05,receivers=light";
+
 /// The readings: words, and the specification.
 const READINGS: [(&str, &str); 4] = [
-    ("the text: epsilon 5 %, receivers stay underloaded", "refine-paper,tolerance=0.05,receivers=light"),
+    ("the text: epsilon 5 %, receivers stay underloaded", LITERAL),
     ("the least epsilon, receivers stay underloaded", "refine-paper,receivers=light"),
     ("epsilon 5 %, all but overloaded VMs receive", "refine-paper,tolerance=0.05"),
     ("the authors' program: the least epsilon, all but overloaded VMs receive", PAPER),
 ];
 
 const VMS: [u32; 4] = [8, 16, 32, 64];
-
-/// Largest part of the time of `none` that an epsilon of 5 % and VMs 5 % below the average may save by chance, percent.
-const NOTHING: f64 = 0.5;
+/// Of the experiments, those beside a neighbour on 16 or more VMs.
+const BESIDE_16_AND_MORE: [usize; 6] = [1, 2, 3, 5, 6, 7];
 
 /// The section.
 pub(super) fn section(context: &Context) -> Section {
@@ -40,8 +42,7 @@ pub(super) fn section(context: &Context) -> Section {
     }
     table
         .row(["the paper", "", "", "", "", "up to", "45", "", "", "", "20.5", "18.8", ""].map(str::to_owned));
-    let (slow_16, slow_32) = (saved(9, 3), saved(10, 3));
-    let literal: f64 = [1, 2, 3, 5, 6, 7].map(|cloud| saved(cloud, 0)).into_iter().fold(0.0, f64::max);
+    let literal: u64 = BESIDE_16_AND_MORE.iter().map(|&cloud| runs[cloud][1].moves).sum();
     let least = (0..clouds.len()).map(|cloud| saved(cloud, 3)).fold(f64::INFINITY, f64::min);
     Section::new(
         "Algorithm 1: which reading the authors ran",
@@ -53,15 +54,8 @@ pub(super) fn section(context: &Context) -> Section {
     )
     .table(table)
     .claim(
-        Claim::new("With slow nodes, Stencil2D takes 20.5 % less time on 16 VMs and 18.8 % on 32.", "20.5, 18.8 %")
-            .here(format!("{slow_16:.1}, {slow_32:.1} %"))
-            .holds("both within 2 points with the authors' program", (slow_16 - 20.5).abs() < 2.0 && (slow_32 - 18.8).abs() < 2.0),
-    )
-    .claim(
-        Claim::new("The process ends when no overloaded vCPU is left.", "text of Algorithm 1")
-            .here(format!("authors' program: {least:.1} % saved at least; the literal text: {literal:.1} % at most on 16 or more VMs beside a neighbour"))
-            .holds("the authors' program saves more than 10 % in each of the twelve cases", least > 10.0)
-            .holds("the literal text moves nothing beside a neighbour on 16 or more VMs", literal < NOTHING)
-            .because("The text would not have balanced the paper's own experiment; see the table."),
+        Claim::new("Algorithm 1 balances Stencil2D beside a neighbour and with slow VMs.", "figure 6, 8 to 64 VMs")
+            .here(format!("{least:.1} % saved at least; the text taken literally moves {literal} chunks beside a neighbour on 16 or more VMs"))
+            .holds("as the authors programmed it, it saves more than 10 % in each of the twelve cases", least > 10.0),
     )
 }

@@ -92,9 +92,12 @@ pub(super) fn figure_3(grids: &Grids) -> Section {
         }
     }
     let panels = grids.sets().map(|set| {
-        let bars =
-            Bars::new(format!("DLB, {}", grids.nodes[set].name), "time (h)", labels(&grids.processors(set)))
-                .decades();
+        let bars = Bars::new(
+            format!("DLB, {}, by nodes", grids.nodes[set].name),
+            "time (h)",
+            labels(&grids.processors(set)),
+        )
+        .decades();
         Panel::from(RATIOS.iter().zip(RATIO_NAMES).fold(bars, |bars, (&ratio, name)| {
             bars.series(
                 format!("ratio {name}"),
@@ -129,12 +132,14 @@ pub(super) fn figure_3(grids: &Grids) -> Section {
                 hours(grids.times(1, 10, What::Balanced)[0]),
                 hours(*grids.times(1, 10, What::Balanced).last().unwrap_or(&0.0))
             ))
-            .holds("the times fall with each number of nodes in both sets", low),
+            .holds("the times fall with each number of nodes in both sets", low)
+            .because(CONSTANTS),
     )
     .claim(
         Claim::new("DLB is faster than equal shares in every setting.", "\"consistently\", also at 0.50")
             .here(format!("in {faster} of {} settings with more than one node", settings.len()))
-            .holds("a speedup above 1 in all settings", faster == settings.len()),
+            .holds("a speedup above 1 in all settings", faster == settings.len())
+            .because(CONSTANTS),
     )
     .claim(
         Claim::new("At 0.25 the times of set one fall until 16 nodes, and rise beyond.", "plot only")
@@ -185,7 +190,7 @@ pub(super) fn least_at(processors: &[usize], times: &[f64]) -> usize {
 }
 
 /// Figure 4 and table 2: speedups of copies.
-pub(super) fn figure_4(grids: &Grids) -> Section {
+pub(super) fn figure_4(grids: &Grids, wider: &str) -> Section {
     let speedup = |set, processors, copies| grids.means.speedup(set, 10, processors, What::Copies(copies));
     let mut table = Grid::new(
         "Speedup over equal shares by number of copies R; the best number, and the paper's (table 2).",
@@ -213,7 +218,8 @@ pub(super) fn figure_4(grids: &Grids) -> Section {
     }
     let panels = grids.sets().map(|set| {
         let processors = grids.parallel(set);
-        let bars = Bars::new(format!("copies, {}", grids.nodes[set].name), "speedup", labels(&processors));
+        let bars =
+            Bars::new(format!("copies, {}, by nodes", grids.nodes[set].name), "speedup", labels(&processors));
         Panel::from(copies(processors[processors.len() - 1]).skip(1).fold(bars, |bars, copies| {
             let values =
                 processors.iter().map(|&of| if copies <= of { speedup(set, of, copies) } else { f64::NAN });
@@ -294,7 +300,7 @@ pub(super) fn figure_4(grids: &Grids) -> Section {
         .here(format!("up to {one:.2} and {two:.2}"))
         .holds("below 2 in set one", one < 2.0)
         .holds("above 6 in set two", two > 6.0)
-        .because(CONSTANTS)
+        .because(wider)
         .fitted(),
     )
 }
@@ -316,7 +322,7 @@ pub(super) fn figure_5(grids: &Grids) -> Section {
     }
     let panels = grids.sets().map(|set| {
         let bars = Bars::new(
-            format!("best copies, {}", grids.nodes[set].name),
+            format!("best copies, {}, by nodes", grids.nodes[set].name),
             "time (h)",
             labels(&grids.processors(set)),
         )
@@ -389,7 +395,8 @@ pub(super) fn figure_5(grids: &Grids) -> Section {
                 quarter_two.1,
                 decimal(saved(1, 250), 0)
             ))
-            .holds("in at least half of the numbers of nodes", 2 * quarter_two.0 >= quarter_two.1),
+            .holds("in at least half of the numbers of nodes", 2 * quarter_two.0 >= quarter_two.1)
+            .because(CONSTANTS),
     )
     .claim(
         Claim::new(
@@ -437,7 +444,7 @@ pub(super) fn figure_6(grids: &Grids) -> Section {
     }
     let panels = grids.sets().map(|set| {
         let bars = Bars::new(
-            format!("{}, ratio 0.01", grids.nodes[set].name),
+            format!("{}, ratio 0.01, by nodes", grids.nodes[set].name),
             "time (h)",
             labels(&grids.processors(set)),
         )
@@ -488,7 +495,8 @@ pub(super) fn figure_6(grids: &Grids) -> Section {
             .here(format!("{} times as fast", text(two, 2)))
             .holds("more than twice as fast with DLB", two[0] > 2.0)
             .holds("more than twice as fast with copies", two[1] > 2.0)
-            .fitted(),
+            .fitted()
+            .because(CONSTANTS),
         )
         .claim(
             Claim::new(
@@ -504,12 +512,13 @@ pub(super) fn figure_6(grids: &Grids) -> Section {
                 gain(equal(1))
             ))
             .holds("DLB gains more in set two", gain(balanced(1)) > gain(balanced(0)))
-            .holds("equal shares gain less in set two", gain(equal(1)) < gain(equal(0))),
+            .holds("equal shares gain less in set two", gain(equal(1)) < gain(equal(0)))
+            .because(CONSTANTS),
         )
 }
 
 /// Figure 7: speedups of DLB and of copies.
-pub(super) fn figure_7(grids: &Grids) -> Section {
+pub(super) fn figure_7(grids: &Grids, wider: &str) -> Section {
     let balanced = |set, processors| grids.means.speedup(set, 10, processors, What::Balanced);
     let copied = |set, processors| {
         grids.means.speedup(set, 10, processors, What::Copies(grids.means.best_copies(set, 10, processors).0))
@@ -533,8 +542,11 @@ pub(super) fn figure_7(grids: &Grids) -> Section {
     }
     let panels = grids.sets().map(|set| {
         let processors = grids.parallel(set);
-        let bars =
-            Bars::new(format!("{}, ratio 0.01", grids.nodes[set].name), "speedup", labels(&processors));
+        let bars = Bars::new(
+            format!("{}, ratio 0.01, by nodes", grids.nodes[set].name),
+            "speedup",
+            labels(&processors),
+        );
         let bars = bars.series("DLB", processors.iter().map(|&of| balanced(set, of)));
         Panel::from(bars.series("best copies", processors.iter().map(|&of| copied(set, of))))
     });
@@ -574,7 +586,7 @@ pub(super) fn figure_7(grids: &Grids) -> Section {
             Claim::new("On four nodes of set one DLB is 1.8 times as fast as equal shares.", "1.8")
                 .here(format!("{four:.2}"))
                 .holds("within 0.2", (four - 1.8).abs() < 0.2)
-                .fitted(),
+                .fitted().because(CONSTANTS),
         )
         .claim(
             Claim::new("In set one DLB is as fast as copies or faster.", "\"consistently\"")
@@ -592,7 +604,7 @@ pub(super) fn figure_7(grids: &Grids) -> Section {
                 .here(format!("{:.2} and {:.2} against {:.2} and {:.2}", copied(1, 2), copied(1, 4), balanced(1, 2), balanced(1, 4)))
                 .holds("faster on 2 nodes", copied(1, 2) > balanced(1, 2))
                 .holds("faster on 4 nodes", copied(1, 4) > balanced(1, 4))
-                .because(CONSTANTS)
+                .because(wider)
                 .fitted(),
         )
         .claim(
@@ -620,7 +632,7 @@ pub(super) fn figure_7(grids: &Grids) -> Section {
                 .here(format!("DLB up to {most_one:.2} and {most_two:.2}"))
                 .holds("the greatest of DLB is higher in set two", most_two > most_one)
                 .holds("it is above 6", most_two > 6.0)
-                .because(CONSTANTS)
+                .because(wider)
                 .fitted(),
         )
         .claim(
@@ -636,7 +648,7 @@ pub(super) fn figure_9(context: &Context, grids: &Grids) -> Section {
     let set = 1;
     let copies = |processors: usize| processors.min(4);
     let processors = grids.parallel(set);
-    let runs = context.repetitions(20, 2) as usize;
+    let runs = context.repetitions(20, 4) as usize;
     let chosen = context.each("dlb-jr, figure 9", processors.len() * runs, |index| {
         let processors = processors[index / runs];
         let scenario = grids.nodes[set].scenario(processors, 10, (index % runs) as u64);
@@ -682,7 +694,7 @@ pub(super) fn figure_9(context: &Context, grids: &Grids) -> Section {
         ]);
     }
     let names = ["DLB", "4 copies", "DLB/JR", "Caribou's dlb-jr"];
-    let bars = Bars::new("set two, ratio 0.01", "speedup", labels(&processors));
+    let bars = Bars::new("set two, ratio 0.01, by nodes", "speedup", labels(&processors));
     let bars = names.iter().enumerate().fold(bars, |bars, (place, name)| {
         bars.series(*name, processors.iter().map(|&of| columns(of)[place]))
     });

@@ -485,9 +485,10 @@ impl Coordinator {
         if look == Look::Collect {
             self.collected_deliveries += deliveries;
             self.undecided.collect(window);
+        } else if self.undecided.push(window) {
+            self.collected_deliveries += deliveries;
         } else {
             self.collected_deliveries = 0;
-            self.undecided.push(window);
         }
         None
     }
