@@ -130,7 +130,7 @@ pub(super) fn read_at_most(trace: &Trace, cells_max: usize) -> Result<Recording,
         return refuse("chunks computed for no time at all".into());
     }
     let longest_s = recording.took_s.max(recording.work_s() / recording.capacity());
-    // Not a number is too long too.
+    // A time that is not a number is refused too.
     if longest_s.is_nan() || longest_s > TIME_MAX_S {
         return refuse(format!(
             "a replay takes {longest_s:.0e} s or more, expected {TIME_MAX_S:e} s at most"

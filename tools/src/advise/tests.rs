@@ -293,7 +293,7 @@ fn what_cannot_be_replayed_is_told_in_one_line() {
     let few = Run { costs: vec![vec![1_000], vec![1_000], Vec::new()], shares: vec![1.0; 3] };
     let few = few.write("advise-few");
     refused(caribou(&["advise", few.text()]), "2 chunks on 3 ranks, expected a chunk for each rank at least");
-    let long = Run { costs: vec![vec![10_000_000_000_000_000], vec![1]], shares: vec![1.0; 2] };
+    let long = Run { costs: vec![vec![70_000_000_000_000]; 2], shares: vec![0.001; 2] };
     let long = long.write("advise-long");
     refused(caribou(&["advise", long.text()]), "s or more, expected 1e8 s at most");
     refused(caribou(&["advise", dir.text(), "--json", "x", "--csv", "x"]), "name the same file");
