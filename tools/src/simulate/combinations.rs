@@ -16,6 +16,8 @@ use crate::toml_file::{Document, Node, Value};
 
 /// The field that `seeds` sets. Tables show the mean over seeds.
 const SEED: &str = "seed";
+/// Fields that say what is swept, and how results are named.
+const UNSWEPT: [&str; 3] = ["seeds", "sweep", "name"];
 /// Largest number of combinations, because the figures of all are in memory.
 const COMBINATIONS_MOST: usize = 10_000;
 /// A field whose largest value is this many times its smallest has a logarithmic axis.
@@ -46,6 +48,10 @@ impl Sweep {
             sweep.add("", node, document)?;
         }
         if let Some(node) = document.field("seeds") {
+            if let Some((_, seeds)) = sweep.fields.iter().find(|(field, _)| field == SEED) {
+                let what = "the file has `seeds` too, expected one of them";
+                return Err(document.wrong_at(&seeds[0].place, "sweep.seed", what));
+            }
             if !matches!(node.value, Value::List(_)) {
                 let what = format!("{}, expected a list, as in [1, 2, 3]", node.value.kind());
                 return Err(document.wrong("seeds", &what));
@@ -78,7 +84,13 @@ impl Sweep {
                 Err(document.wrong_at(&node.place, field, "an empty list, expected the values to try"))
             }
             Value::List(values) => {
-                self.fields.push((field.to_owned(), values.clone()));
+                // Steps of a path may have blanks around them.
+                let field: Vec<&str> = field.split('.').map(str::trim).collect();
+                if UNSWEPT.contains(&field[0]) {
+                    let what = "it cannot be swept, expected a field as in program.chunks";
+                    return Err(document.wrong_at(&node.place, &format!("sweep.{}", field.join(".")), what));
+                }
+                self.fields.push((field.join("."), values.clone()));
                 Ok(())
             }
             value => {
