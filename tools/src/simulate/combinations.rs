@@ -90,14 +90,34 @@ impl Sweep {
                     let what = "it cannot be swept, expected a field as in program.chunks";
                     return Err(document.wrong_at(&node.place, &format!("sweep.{}", field.join(".")), what));
                 }
-                self.fields.push((field.join("."), values.clone()));
-                Ok(())
+                self.push(field.join("."), values, document)
             }
             value => {
                 let what = format!("{}, expected a list of the values to try, as in [64, 256]", value.kind());
                 Err(document.wrong_at(&node.place, field, &what))
             }
         }
+    }
+
+    /// Adds the values of a field. Those of `--set` replace those of the file.
+    fn push(&mut self, field: String, values: &[Node], document: &Document) -> Result<(), Error> {
+        let by_option = |values: &[Node]| values.iter().all(|value| value.place.line().is_none());
+        match self.fields.iter_mut().find(|(other, _)| *other == field) {
+            None => self.fields.push((field, values.to_vec())),
+            Some((_, before)) if by_option(before) && !by_option(values) => {}
+            Some((_, before)) if by_option(values) && !by_option(before) => *before = values.to_vec(),
+            Some(_) => {
+                let what = "swept twice, expected one list of values";
+                return Err(document.wrong_at(&values[0].place, &format!("sweep.{field}"), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a field is swept.
+    pub(super) fn has(&self, field: &str) -> bool {
+        let field: Vec<&str> = field.split('.').map(str::trim).collect();
+        self.fields.iter().any(|(swept, _)| *swept == field.join("."))
     }
 
     /// All combinations of values, one value of each field, the last field first. One empty combination without fields.

@@ -81,6 +81,12 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         let set = document.set(field, option_value(value, &place));
         set.map_err(|what| Error::Usage(format!("--set {field}={value}: {what}")))?;
     }
+    let sweep = Sweep::of(&document)?;
+    if let Some((field, value)) = options.set.iter().find(|(field, _)| sweep.has(field)) {
+        return Err(Error::Usage(format!(
+            "--set {field}={value}: the file sweeps this field, expected --set 'sweep.{field}=[{value}]'"
+        )));
+    }
     options.files.check()?;
     let folder = file.parent().map_or_else(PathBuf::new, PathBuf::from);
     let variants = variants(&document, &folder)?;

@@ -291,3 +291,15 @@ fn hosts_follow_public_traces() {
     let (all, first) = (none(&text), none(&text.replace("trace", "first = 8\ntrace")));
     assert!(all > 0.5 && (all - first).abs() > 1e-3, "{all} {first}");
 }
+
+#[test]
+fn values_of_an_option_replace_those_of_a_sweep_and_one_field_is_swept_once() {
+    let swept = format!("{SMALL}[sweep]\n\"balance.period\" = [5, 20]\n");
+    let text = simulate(&swept, &["--set", "sweep.balance.period=[10]"]).unwrap();
+    assert_eq!(words(&text, "10")[1], "none");
+    assert!(!text.contains("\n             5"), "{text}");
+    let error = simulate(&swept, &["--set", "balance.period=10"]).unwrap_err();
+    assert!(error.contains("--set balance.period=10: the file sweeps this field, expected --set"), "{error}");
+    let error = simulate(&format!("{swept}balance.period = [7]\n"), &[]).unwrap_err();
+    assert_eq!(error, "cloud.toml:17: sweep.balance.period: swept twice, expected one list of values");
+}
