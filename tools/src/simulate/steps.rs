@@ -18,9 +18,7 @@ const RTT: &str = "100us";
 /// A program described.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-#[command(mut_arg("json", |json| json.help(files::JSON_HELP)))]
 #[command(mut_arg("csv", |csv| csv.help(files::CSV_HELP)))]
-#[command(mut_arg("plot", |plot| plot.help(files::PLOT_HELP)))]
 #[command(mut_arg("list", |list| list.help("List the policies")))]
 #[command(mut_arg("compare", |compare| compare.help(COMPARE_HELP)))]
 #[command(mut_arg("rtt", |rtt| rtt.help("Round-trip time between two ranks, as in 1ms or 1s").default_value(RTT)))]

@@ -195,7 +195,7 @@ fn messages_s(scenario: &ArrayScenario) -> f64 {
     (messages * each_s + scenario.network.rtt as f64 / 1e9) * scenario.array.iterations as f64
 }
 
-/// The time of all other costs of the runtime, s. Windows are assumed to be as many as iterations.
+/// The time of all other costs of the runtime, and of chunks on their way, s. Windows are assumed to be as many as iterations.
 fn runtime_s(scenario: &ArrayScenario) -> f64 {
     let (array, Overheads { cpu, decision, wake, .. }) = (&scenario.array, &scenario.overheads);
     let (all, own) = (f64::from(array.chunks), chunks_of_rank(array));
@@ -208,8 +208,13 @@ fn runtime_s(scenario: &ArrayScenario) -> f64 {
     };
     let bytes = array.state_bytes;
     let move_ns = cpu.pack(bytes) + cpu.unpack(bytes) + cpu.reload_byte * bytes as f64 + cpu.packet;
+    let rates = &scenario.overheads.bandwidths;
+    // A rate of 0 means that the balancer expects no time.
+    let rate = Some(scenario.move_cost.bytes_per_second).filter(|&rate| rate > 0.0).unwrap_or(f64::INFINITY);
+    let slowest = rate.min(rates.between_hosts).min(rates.within_host);
+    let travel_ns = bytes as f64 / slowest * f64::from(rates.ranks_per_host) * 1e9;
     let reports_ns = cpu.report + (cpu.report_chunk + cpu.sync_chunk) * own + cpu.collect_chunk * all;
-    let round_ns = reports_ns + decision_ns + move_ns * own + cpu.packet * ranks;
+    let round_ns = reports_ns + decision_ns + (move_ns + travel_ns) * own + cpu.packet * ranks;
     ((cpu.iteration + *wake as f64) * own * iterations + round_ns * rounds) / 1e9
 }
 
