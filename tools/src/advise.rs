@@ -26,13 +26,16 @@ mod words;
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::Error;
 use crate::calibrate::MachineCosts;
 use crate::trace::open::Input;
+use crate::{Error, output};
 
 /// The run, and where its advice goes.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
+#[command(mut_arg("json", |json| json.help(files::JSON_HELP)))]
+#[command(mut_arg("csv", |csv| csv.help(files::CSV_HELP)))]
+#[command(mut_arg("plot", |plot| plot.help(files::PLOT_HELP)))]
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
@@ -40,7 +43,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE.toml")]
     costs: Option<PathBuf>,
     #[command(flatten)]
-    files: files::Files,
+    files: output::Files,
 }
 
 const AFTER_HELP: &str = "\
@@ -63,7 +66,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     words::paragraph(&recording, &judgement, out)?;
     writeln!(out)?;
     words::table(&recording, &judgement, out)?;
-    options.files.write(&recording, &judgement)
+    files::write(&options.files, &recording, &judgement)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Writes result files. A failed write leaves an older file intact, and no result replaces a trace or an input.
 
+mod files;
+
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -8,6 +10,7 @@ use std::path::{Path, PathBuf};
 use caribou::trace::block::is_trace;
 use rustix::process::{Resource, getrlimit};
 
+pub(crate) use self::files::Files;
 use crate::{Error, input};
 
 /// A result file that is being written. [`persist`](Self::persist) gives it its name and so replaces an older file. A
@@ -91,6 +94,14 @@ pub(crate) fn check(file: &Path) -> Result<(), Error> {
         let _ = fs::remove_file(file);
     }
     Ok(())
+}
+
+/// Creates a directory for results, and checks that a file can be written into it, before a long computation.
+pub(crate) fn check_dir(dir: &Path) -> Result<(), Error> {
+    let unwritable = |source| Error::Unwritable { file: dir.to_owned(), source };
+    fs::create_dir_all(dir).map_err(unwritable)?;
+    let probe = dir.join(format!("probe.{}.part", std::process::id()));
+    File::create_new(&probe).and_then(|_| fs::remove_file(&probe)).map_err(unwritable)
 }
 
 /// Refuses files that no result may replace: traces, because they can be recorded only once, and inputs.

@@ -188,7 +188,7 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         (&["strategie"], "similar subcommands exist: 'trace', 'strategies'"),
         (
             &[],
-            "no command; expected one of strategies, balance, simulate, trace, checkpoint, top, resize (--help explains)",
+            "no command; expected one of strategies, advise, balance, calibrate, simulate, paper, trace, checkpoint, top, resize (--help explains)",
         ),
         (&["trace"], "no command; expected one of summary, "),
     ] {

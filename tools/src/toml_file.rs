@@ -11,6 +11,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use toml::de::{DeTable, DeValue};
 
+use self::node::Lines;
 pub(crate) use self::node::{Node, Place, Value};
 pub(crate) use self::read::Fault;
 use crate::{Error, input};
@@ -40,12 +41,13 @@ impl Document {
     /// # Errors
     /// The text is not TOML; with the line.
     pub(crate) fn parse(name: &str, text: &str) -> Result<Self, Error> {
+        let lines = Lines::of(text);
         let table = DeTable::parse(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| node::line(text, span.start));
+            let line = error.span().map_or(1, |span| lines.at(span.start));
             let what = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
             Error::File(format!("{name}:{line}: {what}"))
         })?;
-        let root = Node { place: Place::Line(1), value: Value::of_table(text, table.get_ref()) };
+        let root = Node { place: Place::Line(1), value: Value::of_table(&lines, table.get_ref()) };
         Ok(Self { name: name.to_owned(), root })
     }
 
@@ -115,7 +117,7 @@ impl Document {
 /// The value in the text of an option: what TOML reads, or else the text itself, so that `refine` needs no quotes.
 pub(crate) fn option_value(text: &str, place: &Place) -> Node {
     match DeValue::parse(text) {
-        Ok(value) => Node::of(text, place.clone(), value.get_ref()).placed(place),
+        Ok(value) => Node::of(&Lines::of(text), place.clone(), value.get_ref()).placed(place),
         Err(_) => Node { place: place.clone(), value: Value::Text(text.to_owned()) },
     }
 }

@@ -105,9 +105,9 @@ impl UndecidedWindows {
     pub fn push(&mut self, window: PhaseReport) -> bool {
         let (collects, sum) = (self.cover.is_collecting(), self.sum(window));
         if collects {
-            self.collected = Some(sum)
+            self.collected = Some(sum);
         } else {
-            self.windows.push(sum)
+            self.windows.push(sum);
         }
         collects
     }

@@ -1,7 +1,5 @@
 //! Writes the comparison to files: JSON, CSV, and a plot of the time of each step.
 
-use std::path::PathBuf;
-
 use presentation::chart::{Axis, Chart, Series};
 use presentation::svg::{Area, Svg};
 use serde::Serialize;
@@ -10,7 +8,7 @@ use super::judge::{Judged, Judgement};
 use super::recording::Recording;
 use super::words;
 use crate::Error;
-use crate::output::{self, csv_error};
+use crate::output::{self, Files, csv_error};
 
 /// Size of the plot in pixels.
 const SIZE: (f64, f64) = (960.0, 420.0);
@@ -19,20 +17,10 @@ const PLOTTED: usize = 3;
 /// Number of points of a line.
 const POINTS: usize = 200;
 
-/// Files to write the comparison to.
-#[derive(clap::Args)]
-#[group(skip)]
-pub(super) struct Files {
-    /// Write all figures as JSON; times in s, gains as parts of 1
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write a line per change as CSV, in the units of --json
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// Plot the time of each step, of the run and of the best changes
-    #[arg(long, value_name = "FILE.svg")]
-    plot: Option<PathBuf>,
-}
+/// Help of the options.
+pub(super) const JSON_HELP: &str = "Write all figures as JSON; times in s, gains as parts of 1";
+pub(super) const CSV_HELP: &str = "Write a line per change as CSV, in the units of --json";
+pub(super) const PLOT_HELP: &str = "Plot the time of each step, of the run and of the best changes";
 
 /// A row of the table, for JSON and CSV.
 #[derive(Serialize)]
@@ -67,48 +55,31 @@ struct All {
     rows: Vec<Row>,
 }
 
-impl Files {
-    /// Checks that the files differ and can be written, before the replays.
-    pub(super) fn check(&self) -> Result<(), Error> {
-        let all = [("--json", &self.json), ("--csv", &self.csv), ("--plot", &self.plot)];
-        for (place, (option, path)) in all.iter().enumerate() {
-            let same = all[..place].iter().find(|(_, other)| path.is_some() && other == path);
-            if let (Some((other, _)), Some(path)) = (same, path) {
-                return Err(Error::Usage(format!(
-                    "{other} and {option} name the same file, {}",
-                    path.display()
-                )));
-            }
-        }
-        all.into_iter().filter_map(|(_, path)| path.as_deref()).try_for_each(output::check)
+/// Writes the requested files.
+pub(super) fn write(files: &Files, recording: &Recording, judgement: &Judgement) -> Result<(), Error> {
+    let rows = || judgement.rows.iter().enumerate().map(|(place, row)| of(recording, judgement, place, row));
+    if let Some(file) = &files.json {
+        let all = All {
+            schema: "caribou.advise/1",
+            recorded_s: recording.took_s,
+            steps: recording.steps(),
+            chunks: recording.chunks(),
+            replay_error: judgement.error,
+            bound_s: judgement.bound_s,
+            doubts: recording.doubts.clone(),
+            rows: rows().collect(),
+        };
+        output::write(file, serde_json::to_string_pretty(&all).map_err(std::io::Error::from)? + "\n")?;
     }
-
-    pub(super) fn write(&self, recording: &Recording, judgement: &Judgement) -> Result<(), Error> {
-        let rows =
-            || judgement.rows.iter().enumerate().map(|(place, row)| of(recording, judgement, place, row));
-        if let Some(file) = &self.json {
-            let all = All {
-                schema: "caribou.advise/1",
-                recorded_s: recording.took_s,
-                steps: recording.steps(),
-                chunks: recording.chunks(),
-                replay_error: judgement.error,
-                bound_s: judgement.bound_s,
-                doubts: recording.doubts.clone(),
-                rows: rows().collect(),
-            };
-            output::write(file, serde_json::to_string_pretty(&all).map_err(std::io::Error::from)? + "\n")?;
-        }
-        if let Some(file) = &self.csv {
-            let mut csv = csv::Writer::from_writer(Vec::new());
-            rows().try_for_each(|row| csv.serialize(row)).map_err(csv_error)?;
-            output::write(file, csv.into_inner().map_err(|error| error.into_error())?)?;
-        }
-        if let Some(file) = &self.plot {
-            output::write(file, plot(recording, judgement))?;
-        }
-        Ok(())
+    if let Some(file) = &files.csv {
+        let mut csv = csv::Writer::from_writer(Vec::new());
+        rows().try_for_each(|row| csv.serialize(row)).map_err(csv_error)?;
+        output::write(file, csv.into_inner().map_err(|error| error.into_error())?)?;
     }
+    if let Some(file) = &files.plot {
+        output::write(file, plot(recording, judgement))?;
+    }
+    Ok(())
 }
 
 fn of(recording: &Recording, judgement: &Judgement, place: usize, row: &Judged) -> Row {

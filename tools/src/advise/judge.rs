@@ -75,12 +75,18 @@ pub(super) fn judge(recording: &Recording) -> Result<Judgement, Error> {
     let run = Change::recorded(recording)?;
     let mixture = check(recording, &run);
     let mut rows = compare(recording, &singles(recording)?, &mixture);
+    if rows.is_empty() {
+        return Err(Error::Usage("the recorded run cannot be replayed on its own ranks".into()));
+    }
     let best = best_of(recording, &rows).map_or(&run, |place| &rows[place].change);
     let known = |change: &Change| rows.iter().any(|row| row.change.is_same(change));
     let more = combined(recording, best)?.into_iter().filter(|change| !known(change));
     let more: Vec<Change> = [run.clone()].into_iter().chain(more).collect();
     rows.extend(compare(recording, &more, &mixture).into_iter().skip(1));
-    rows[1..].sort_by(|one, other| other.gain.total_cmp(&one.gain));
+    // The recorded run stays first.
+    if let Some((_, changes)) = rows.split_first_mut() {
+        changes.sort_by(|one, other| other.gain.total_cmp(&one.gain));
+    }
     Ok(Judgement { best: best_of(recording, &rows), rows, error: mixture.error, bound_s: bound_s(recording) })
 }
 
@@ -195,7 +201,7 @@ fn middle(values: &[f64]) -> f64 {
 /// Of these it is the one with the least effort, and then the one with the fewest moves. None if no gain exceeds its
 /// uncertainty.
 fn best_of(recording: &Recording, rows: &[Judged]) -> Option<usize> {
-    let run = &rows[0].change;
+    let run = &rows.first()?.change;
     let is_good = |row: &Judged| is_free(recording, row) && row.gain > GAIN_MIN.max(row.uncertainty);
     let good = || (1..rows.len()).filter(|&place| is_good(&rows[place]));
     let least = |row: &Judged| row.gain - row.uncertainty;

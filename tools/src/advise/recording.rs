@@ -14,6 +14,7 @@ use crate::Error;
 use crate::calibrate::MachineCosts;
 use crate::trace::analysis::events::{Scope, by_worker, in_order};
 use crate::trace::open::warn;
+use crate::trace::page::plural;
 
 /// Number of costs, of each chunk on each step, that are replayed. More would take minutes.
 const CELLS_MAX: usize = 500_000;
@@ -21,6 +22,10 @@ const CELLS_MAX: usize = 500_000;
 const SPEED_NOISE: f64 = 0.05;
 /// The part of a vCPU that a rank has at least in a replay.
 const SHARE_MIN: f64 = 0.02;
+/// The speed that a rank has at least in a replay, relative to the fastest.
+const SPEED_MIN: f64 = 0.01;
+/// The longest run that is replayed, and the longest time of its work on its vCPUs, s. Virtual time is ns in 64 bits.
+const TIME_MAX_S: f64 = 1e8;
 /// The CPU time of a message if the trace does not show it, ns.
 const MESSAGE_NS: u64 = 300;
 /// The time of a message to another rank if the trace has none, ns.
@@ -85,7 +90,8 @@ impl Vcpu {
     /// The mean share until `end_s`.
     pub(super) fn mean_share(&self, end_s: f64) -> f64 {
         let ends = self.shares.iter().skip(1).map(|&(at, _)| at).chain([end_s]);
-        let parts = self.shares.iter().zip(ends).map(|(&(from, share), to)| share * (to - from).max(0.0));
+        let length = |from: f64, to: f64| (to.min(end_s) - from.min(end_s)).max(0.0);
+        let parts = self.shares.iter().zip(ends).map(|(&(from, share), to)| share * length(from, to));
         if end_s > 0.0 { parts.sum::<f64>() / end_s } else { 1.0 }
     }
 }
@@ -95,31 +101,59 @@ impl Vcpu {
 /// # Errors
 /// One line about what to record instead, if the trace cannot be replayed.
 pub(super) fn read(trace: &Trace) -> Result<Recording, Error> {
+    read_at_most(trace, CELLS_MAX)
+}
+
+/// Reads the trace, and keeps this number of costs.
+pub(super) fn read_at_most(trace: &Trace, cells_max: usize) -> Result<Recording, Error> {
     super::usable::check(trace)?;
+    let refuse = |why: String| Err(Error::Usage(format!("{}: {why}", trace.path.display())));
     let mut totals = Totals::default();
     warn(&by_worker(&Scope::all(trace), &mut [&mut totals]));
     let chunks = totals.chunks();
     if chunks.is_empty() {
-        return Err(Error::Usage(format!("{}: no chunk computed anything", trace.path.display())));
+        return refuse("no chunk computed anything".into());
+    }
+    if chunks.len() < trace.ranks.len() {
+        return refuse(format!(
+            "{} on {}, expected a chunk for each rank at least",
+            plural(chunks.len(), "chunk"),
+            plural(trace.ranks.len(), "rank")
+        ));
     }
     let speeds = speeds(trace);
-    let mut steps = Steps::new(&chunks, speeds.clone(), CELLS_MAX);
+    let mut steps = Steps::new(&chunks, speeds.clone(), cells_max);
     // The first reading told the problems.
     in_order(Scope::all(trace), &mut [&mut steps]);
     let recording = Recording::of(trace, &chunks, &totals, steps, &speeds);
     if recording.took_s <= 0.0 || recording.work_s() <= 0.0 {
-        return Err(Error::Usage(format!("{}: chunks computed for no time at all", trace.path.display())));
+        return refuse("chunks computed for no time at all".into());
+    }
+    let longest_s = recording.took_s.max(recording.work_s() / recording.capacity());
+    // A time that is not a number is refused too.
+    if longest_s.is_nan() || longest_s > TIME_MAX_S {
+        return refuse(format!(
+            "a replay takes {longest_s:.0e} s or more, expected {TIME_MAX_S:e} s at most"
+        ));
     }
     Ok(recording)
 }
 
 impl Recording {
     fn of(trace: &Trace, chunks: &[ChunkId], totals: &Totals, mut steps: Steps, speeds: &[f64]) -> Recording {
-        let doubts = super::usable::doubts(trace, &steps, totals.part_of(chunks));
+        let mut doubts = super::usable::doubts(trace, &steps, totals.part_of(chunks));
         let end_ns = steps.ends_ns.iter().copied().max().unwrap_or(0);
         let took_ns = end_ns.saturating_sub(steps.begin_ns);
         let moved = steps.moved();
-        let per_iteration = steps_per_iteration(&trace.run.arguments, steps.work.len());
+        // The command line and the syncs are of the whole run, also if only its first steps are kept.
+        let per_iteration = steps_per_iteration(&trace.run.arguments, steps.all_steps);
+        let period = period(trace, steps.all_steps as u64 / per_iteration);
+        if period.is_none() && trace.run.lb != "none" && !trace.run.lb.is_empty() {
+            doubts.push(
+                "the trace has no period, and neither the command line nor the syncs tell it, so auto is assumed"
+                    .into(),
+            );
+        }
         let pinned = pinned(trace);
         let homes = chunks.iter().zip(&steps.homes).map(|(chunk, home)| Home {
             rank: Rank(home.unwrap_or(0).min(speeds.len() as u32 - 1)),
@@ -146,7 +180,7 @@ impl Recording {
             took_s: took_ns as f64 / 1e9,
             is_cut: steps.is_cut,
             lb: if trace.run.lb.is_empty() { "none".into() } else { trace.run.lb.clone() },
-            period: period(trace, steps.work.len() as u64 / per_iteration),
+            period: period.unwrap_or(Period::Auto),
             steps_per_iteration: per_iteration,
             ranks: steps.ranks.clone(),
             costs: None,
@@ -174,6 +208,14 @@ impl Recording {
         let mean = works.iter().sum::<f64>() / works.len().max(1) as f64;
         let square = works.iter().map(|work| (work - mean).powi(2)).sum::<f64>() / works.len().max(1) as f64;
         if mean > 0.0 { square.sqrt() / mean } else { 0.0 }
+    }
+
+    /// What all vCPUs did in a second, in seconds on the fastest vCPU: a mean over the run.
+    fn capacity(&self) -> f64 {
+        let of_rank = |(vcpu, &workers): (&Vcpu, &u32)| {
+            f64::from(workers) * vcpu.speed * vcpu.mean_share(self.took_s).max(SHARE_MIN)
+        };
+        self.vcpus.iter().zip(&self.workers).map(of_rank).sum()
     }
 
     /// All work, in seconds on the fastest vCPU.
@@ -216,7 +258,7 @@ fn speeds(trace: &Trace) -> Vec<f64> {
     let fastest = measured.iter().copied().fold(0.0, f64::max);
     let relative = |speed: f64| if speed > 0.0 { speed / fastest } else { 1.0 };
     let rounded = |speed: f64| if speed > 1.0 - SPEED_NOISE { 1.0 } else { speed };
-    measured.into_iter().map(relative).map(rounded).collect()
+    measured.into_iter().map(relative).map(rounded).map(|speed| speed.clamp(SPEED_MIN, 1.0)).collect()
 }
 
 /// The relative standard deviation of the measured speeds of a rank, in the median of the ranks.
@@ -235,29 +277,31 @@ fn noise(trace: &Trace) -> f64 {
 fn vcpus(trace: &Trace, speeds: &[f64], steps: &Steps, took_ns: u64) -> Vec<Vcpu> {
     let of_rank = |(rank, &speed): (&RankTrace, &f64)| {
         let times = steps.ranks.get(rank.rank as usize).copied().unwrap_or_default();
-        let all = (took_ns as f64 * f64::from(rank.workers.max(1))).max(1.0);
+        // Times of ranks are of the whole run.
+        let all = (steps.whole_ns() as f64 * f64::from(rank.workers.max(1))).max(1.0);
         Vcpu {
             speed,
-            shares: shares(rank, &times, steps.begin_ns),
+            shares: shares(rank, &times, steps.begin_ns, took_ns),
             flush: (times.flush as f64 / all).min(0.5),
         }
     };
     trace.ranks.iter().zip(speeds).map(of_rank).collect()
 }
 
-/// The share of a rank from sample to sample. Without samples, what its handlers got.
-fn shares(rank: &RankTrace, times: &RankTimes, begin_ns: u64) -> Vec<(f64, f64)> {
+/// The share of a rank from sample to sample, until the end of the kept steps. Without samples, what its handlers got.
+fn shares(rank: &RankTrace, times: &RankTimes, begin_ns: u64, took_ns: u64) -> Vec<(f64, f64)> {
     let mut from_s = 0.0;
     let mut shares = Vec::new();
+    let took_s = took_ns as f64 / 1e9;
     for sample in &rank.samples {
         let at_s = sample.at_ns.saturating_sub(begin_ns) as f64 / 1e9;
-        if at_s > from_s {
+        if at_s > from_s && from_s < took_s {
             shares.push((from_s, sample.share().clamp(SHARE_MIN, 1.0)));
             from_s = at_s;
         }
     }
     if shares.is_empty() {
-        let wanted = (times.chunks + times.lost).max(1) as f64;
+        let wanted = times.chunks.saturating_add(times.lost).max(1) as f64;
         shares.push((0.0, (times.chunks as f64 / wanted).clamp(SHARE_MIN, 1.0)));
     }
     shares
@@ -297,7 +341,8 @@ fn decision_ns(trace: &Trace) -> Option<u64> {
     super::steps::quantile(&mut each, 0.5)
 }
 
-/// Number of steps in an iteration, if the command line says how many iterations there are. Else a step is one.
+/// Number of steps in an iteration, if the command line says how many iterations there are. Else a step is one. `steps` are
+/// those of the whole run.
 fn steps_per_iteration(arguments: &[String], steps: usize) -> u64 {
     let iterations =
         command_line::option_value(arguments, "--iterations").and_then(|value| value.parse::<f64>().ok());
@@ -305,14 +350,16 @@ fn steps_per_iteration(arguments: &[String], steps: usize) -> u64 {
     each.clamp(1.0, steps.max(1) as f64) as u64
 }
 
-/// When the run was balanced. A trace has no period: the command line tells it, or the syncs do.
-fn period(trace: &Trace, iterations: u64) -> Period {
+/// When the run was balanced. A trace has no period: the command line tells it, or the syncs do. Windows of any length are
+/// taken for those of auto. None if nothing tells it.
+fn period(trace: &Trace, iterations: u64) -> Option<Period> {
     if let Some(Ok(period)) = command_line::option_value(&trace.run.arguments, "--period").map(str::parse) {
-        return period;
+        return Some(period);
     }
-    let syncs = trace.syncs.iter().filter(|sync| !sync.window).count() as u64;
-    if syncs > 0 && syncs as usize == trace.syncs.len() {
-        return Period::Steps((iterations / (syncs + 1)).max(1));
+    let windows = trace.syncs.iter().filter(|sync| sync.window).count();
+    match (trace.syncs.len() - windows) as u64 {
+        0 if windows > 0 => Some(Period::Auto),
+        syncs if syncs > 0 && windows == 0 => Some(Period::Steps((iterations / (syncs + 1)).max(1))),
+        _ => None,
     }
-    Period::Auto
 }

@@ -70,8 +70,8 @@ struct Progress {
     /// The step of the first handler of a row, and the end of its last handler.
     row_step: usize,
     row_end_ns: u64,
-    /// The receivers of the messages of the row so far.
-    sent_to: Vec<u32>,
+    /// By receiver, the number of messages of the row so far.
+    sent_to: BTreeMap<u32, usize>,
 }
 
 /// A message that was sent and not yet handled.
@@ -107,14 +107,20 @@ pub(super) struct Steps {
     pub(super) begin_ns: u64,
     /// By chunk, the rank of its first handler.
     pub(super) homes: Vec<Option<u32>>,
+    /// By sender and receiver, the messages of the kept steps.
     pub(super) traffic: BTreeMap<(u32, u32), Traffic>,
     /// True if the run has more steps than are kept.
     pub(super) is_cut: bool,
+    /// Number of steps of the whole run, and of its messages.
+    pub(super) all_steps: usize,
+    all_messages: u64,
+    /// End of the last handler of the whole run.
+    last_end_ns: u64,
     /// Times from the sending of messages to other ranks to their handlers, ns.
     transits_ns: Vec<u64>,
     /// CPU times of a message beside the longest of its step, ns.
     message_ns: Vec<u64>,
-    /// By rank: CPU time of chunks, of the runtime's own work for messages, lost time and idle time, ns.
+    /// By rank, over the whole run: CPU time of chunks, of the runtime's own work for messages, lost time and idle time, ns.
     pub(super) ranks: Vec<RankTimes>,
     state: Traffic,
     departures_ns: u64,
@@ -147,6 +153,9 @@ impl Steps {
             homes: vec![None; chunks.len()],
             traffic: BTreeMap::new(),
             is_cut: false,
+            all_steps: 0,
+            all_messages: 0,
+            last_end_ns: 0,
             transits_ns: Vec::new(),
             message_ns: Vec::new(),
             ranks: vec![RankTimes::default(); speeds.len()],
@@ -170,8 +179,12 @@ impl Steps {
     /// CPU time of the runtime to receive and to defer messages, in the mean of all messages, ns.
     pub(super) fn keep_ns(&self) -> f64 {
         let keep: u64 = self.ranks.iter().map(|times| times.keep).sum();
-        let messages: u64 = self.traffic.values().map(|traffic| traffic.messages).sum();
-        keep as f64 / messages.max(1) as f64
+        keep as f64 / self.all_messages.max(1) as f64
+    }
+
+    /// Time from the first handler to the end of the last one, also of steps that are not kept, ns.
+    pub(super) fn whole_ns(&self) -> u64 {
+        self.last_end_ns.saturating_sub(self.begin_ns)
     }
 
     /// The usual time for which others had the vCPU before the worker had it again, ns.
@@ -218,6 +231,8 @@ impl Steps {
         if step < self.ends_ns.len() {
             self.ends_ns[step] = self.ends_ns[step].max(event.end_ns);
         }
+        self.all_steps = self.all_steps.max(step + 1);
+        self.last_end_ns = self.last_end_ns.max(event.end_ns);
         self.begin_ns = self.begin_ns.min(event.begin_ns);
         self.homes[place as usize].get_or_insert(rank);
     }
@@ -237,9 +252,15 @@ impl Steps {
 
     fn send(&mut self, at_ns: u64, ends: (u32, u32), number: u32, bytes: u64, crosses: bool) {
         let state = &mut self.progress[ends.0 as usize];
-        let step = state.row_step + state.sent_to.iter().filter(|&&to| to == ends.1).count();
-        state.sent_to.push(ends.1);
+        let before = state.sent_to.entry(ends.1).or_default();
+        let step = state.row_step + *before;
+        *before += 1;
         self.in_flight.insert((ends.0, number), InFlight { step, sent_ns: at_ns, crosses });
+        self.all_messages += 1;
+        // Edges follow from the messages of the kept steps.
+        if step >= self.steps_max {
+            return;
+        }
         let traffic = self.traffic.entry(ends).or_default();
         traffic.messages += 1;
         traffic.bytes = traffic.bytes.saturating_add(bytes);

@@ -232,6 +232,37 @@ fn steps_follow_from_messages_also_where_deferred_ones_are_handled_at_once() {
 }
 
 #[test]
+fn of_a_run_with_many_steps_the_first_ones_are_kept() {
+    let run = Run { costs: vec![vec![100_000; 2], vec![50_000; 2]], shares: vec![1.0, 1.0] };
+    let dir = run.write("advise-cut");
+    let mut trace = Trace::open(dir.path()).unwrap();
+    trace.run.arguments = vec!["program".into(), "--iterations".into(), (STEPS / 2).to_string()];
+    let whole = recording::read(&trace).unwrap();
+    let cut = recording::read_at_most(&trace, 40).unwrap();
+    assert_eq!((cut.steps(), cut.is_cut, whole.is_cut), (10, true, false));
+    assert_eq!((whole.steps_per_iteration, cut.steps_per_iteration), (2, 2), "of the whole run");
+    assert_eq!((&whole.edges, whole.message_ns), (&cut.edges, cut.message_ns));
+    assert!(cut.took_s < whole.took_s / 10.0);
+}
+
+#[test]
+fn a_share_counts_until_the_end_of_the_replayed_steps() {
+    let vcpu = recording::Vcpu { speed: 1.0, shares: vec![(0.0, 1.0), (1.0, 0.5), (4.0, 1.0)], flush: 0.0 };
+    assert!((vcpu.mean_share(2.0) - 0.75).abs() < 1e-12);
+    assert!((vcpu.mean_share(8.0) - 6.5 / 8.0).abs() < 1e-12);
+}
+
+#[test]
+fn a_slow_rank_has_a_speed_that_ends_the_replay() {
+    let run = Run { costs: vec![vec![100_000; 2], vec![100_000; 2]], shares: vec![1.0, 1.0] };
+    let dir = run.write("advise-slow");
+    let mut trace = Trace::open(dir.path()).unwrap();
+    trace.ranks[1].samples[0].speed = 1e-300;
+    let speed = recording::read(&trace).unwrap().vcpus[1].speed;
+    assert!((speed - 0.01).abs() < 1e-9, "{speed}");
+}
+
+#[test]
 fn what_cannot_be_replayed_is_told_in_one_line() {
     let run = Run { costs: vec![vec![1_000; 2], vec![1_000; 2]], shares: vec![1.0, 1.0] };
     let cases: [(&str, Alter, &str); 5] = [
@@ -259,5 +290,11 @@ fn what_cannot_be_replayed_is_told_in_one_line() {
         caribou(&["advise", dir.text()]),
         "it has no events, only profiles: record the run with CARIBOU_TRACE=DIR",
     );
+    let few = Run { costs: vec![vec![1_000], vec![1_000], Vec::new()], shares: vec![1.0; 3] };
+    let few = few.write("advise-few");
+    refused(caribou(&["advise", few.text()]), "2 chunks on 3 ranks, expected a chunk for each rank at least");
+    let long = Run { costs: vec![vec![70_000_000_000_000]; 2], shares: vec![0.001; 2] };
+    let long = long.write("advise-long");
+    refused(caribou(&["advise", long.text()]), "s or more, expected 1e8 s at most");
     refused(caribou(&["advise", dir.text(), "--json", "x", "--csv", "x"]), "name the same file");
 }

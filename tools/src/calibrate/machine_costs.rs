@@ -94,11 +94,13 @@ impl MachineCosts {
 
     fn of(document: &Document) -> Result<MachineCosts, Error> {
         let costs: MachineCosts = document.read()?;
-        match costs.costs.entries().into_iter().find(|(_, value, _)| !(0.0..=1e12).contains(value)) {
+        let is_wrong = |cost: &&Cost| !(0.0..=cost.most_ns()).contains(&cost.of(costs.costs));
+        match COSTS.iter().find(is_wrong) {
             None => Ok(costs),
-            Some((field, value, _)) => {
-                let what = format!("{value}, expected a number of ns from 0 to 1e12");
-                Err(document.wrong(&format!("costs.{field}"), &what))
+            Some(cost) => {
+                let (value, most_ns) = (cost.of(costs.costs), cost.most_ns());
+                let what = format!("{value}, expected a number of ns from 0 to {most_ns:e}");
+                Err(document.wrong(&format!("costs.{}", cost.field), &what))
             }
         }
     }
@@ -120,7 +122,8 @@ impl MachineCosts {
             quoted(date),
             quoted(caribou)
         );
-        for (field, value, meaning) in self.costs.entries() {
+        for cost in &COSTS {
+            let (Cost { field, meaning, .. }, value) = (cost, cost.of(self.costs));
             // Writing into a string does not fail.
             let _ = writeln!(text, "# {meaning}\n{field} = {}", rounded(value));
         }
@@ -169,62 +172,76 @@ impl RuntimeCosts {
         scenario.move_cost = MoveCost { per_chunk_ns: 0, bytes_per_second: 0.0 };
     }
 
-    /// Each cost by its field, with its meaning.
-    pub(crate) fn entries(&self) -> [(&'static str, f64, &'static str); 19] {
-        [
-            ("iteration_ns", self.iteration_ns, "to run a ready chunk, per iteration, ns"),
-            ("local_message_ns", self.local_message_ns, "a message within a rank, both ends together, ns"),
-            (
-                "remote_message_ns",
-                self.remote_message_ns,
-                "a message between ranks of a process, each end, ns",
-            ),
-            ("remote_byte_ns", self.remote_byte_ns, "each byte of it, each end, ns"),
-            ("encoded_message_ns", self.encoded_message_ns, "a message between processes, each end, ns"),
-            ("encoded_byte_ns", self.encoded_byte_ns, "each byte of it, each end, ns"),
-            ("latency_ns", self.latency_ns, "from a worker to another that is awake, ns"),
-            ("wake_ns", self.wake_ns, "more, to a worker that sleeps, ns"),
-            ("report_ns", self.report_ns, "a rank's part in a sync or window, ns"),
-            ("report_chunk_ns", self.report_chunk_ns, "each chunk of the rank in it, ns"),
-            ("sync_chunk_ns", self.sync_chunk_ns, "each chunk that comes to a sync, besides, ns"),
-            ("collect_chunk_ns", self.collect_chunk_ns, "each chunk of all ranks, on rank 0, ns"),
-            ("packet_ns", self.packet_ns, "a packet of a sync, window or migration, ns"),
-            ("decision_ns", self.decision_ns, "a decision of `refine`, ns"),
-            ("decision_chunk_ns", self.decision_chunk_ns, "each chunk in it, ns"),
-            ("decision_rank_ns", self.decision_rank_ns, "each rank in it, ns"),
-            ("move_ns", self.move_ns, "a chunk that moves, on each of both ranks, ns"),
-            ("move_byte_ns", self.move_byte_ns, "each byte of it between processes, on each of both, ns"),
-            ("reload_byte_ns", self.reload_byte_ns, "each byte of it in the first iteration after, ns"),
-        ]
-    }
-
-    /// A cost by its field.
+    /// Sets the cost of this field of [`COSTS`].
     pub(crate) fn set(&mut self, field: &str, value: f64) {
-        let cost = match field {
-            "iteration_ns" => &mut self.iteration_ns,
-            "local_message_ns" => &mut self.local_message_ns,
-            "remote_message_ns" => &mut self.remote_message_ns,
-            "remote_byte_ns" => &mut self.remote_byte_ns,
-            "encoded_message_ns" => &mut self.encoded_message_ns,
-            "encoded_byte_ns" => &mut self.encoded_byte_ns,
-            "latency_ns" => &mut self.latency_ns,
-            "wake_ns" => &mut self.wake_ns,
-            "report_ns" => &mut self.report_ns,
-            "report_chunk_ns" => &mut self.report_chunk_ns,
-            "sync_chunk_ns" => &mut self.sync_chunk_ns,
-            "collect_chunk_ns" => &mut self.collect_chunk_ns,
-            "packet_ns" => &mut self.packet_ns,
-            "decision_ns" => &mut self.decision_ns,
-            "decision_chunk_ns" => &mut self.decision_chunk_ns,
-            "decision_rank_ns" => &mut self.decision_rank_ns,
-            "move_ns" => &mut self.move_ns,
-            "move_byte_ns" => &mut self.move_byte_ns,
-            "reload_byte_ns" => &mut self.reload_byte_ns,
-            _ => return,
-        };
-        *cost = value;
+        let cost = COSTS.iter().find(|cost| cost.field == field).expect("it is the field of a cost");
+        *(cost.value)(self) = value;
     }
 }
+
+/// A cost: how it is named and reached.
+pub(crate) struct Cost {
+    pub(crate) field: &'static str,
+    pub(crate) meaning: &'static str,
+    value: fn(&mut RuntimeCosts) -> &mut f64,
+}
+
+impl Cost {
+    const fn new(
+        field: &'static str,
+        meaning: &'static str,
+        value: fn(&mut RuntimeCosts) -> &mut f64,
+    ) -> Self {
+        Self { field, meaning, value }
+    }
+
+    /// The value of this cost, ns.
+    pub(crate) fn of(&self, mut costs: RuntimeCosts) -> f64 {
+        *(self.value)(&mut costs)
+    }
+
+    /// The largest value that is read, ns. More is a slip of the unit, and would overflow times.
+    fn most_ns(&self) -> f64 {
+        if self.field.ends_with("_byte_ns") { 1e6 } else { 1e9 }
+    }
+}
+
+/// All costs, in the order of the file.
+pub(crate) static COSTS: [Cost; 19] = [
+    Cost::new("iteration_ns", "to run a ready chunk, per iteration, ns", |costs| &mut costs.iteration_ns),
+    Cost::new("local_message_ns", "a message within a rank, both ends together, ns", |costs| {
+        &mut costs.local_message_ns
+    }),
+    Cost::new("remote_message_ns", "a message between ranks of a process, each end, ns", |costs| {
+        &mut costs.remote_message_ns
+    }),
+    Cost::new("remote_byte_ns", "each byte of it, each end, ns", |costs| &mut costs.remote_byte_ns),
+    Cost::new("encoded_message_ns", "a message between processes, each end, ns", |costs| {
+        &mut costs.encoded_message_ns
+    }),
+    Cost::new("encoded_byte_ns", "each byte of it, each end, ns", |costs| &mut costs.encoded_byte_ns),
+    Cost::new("latency_ns", "from a worker to another that is awake, ns", |costs| &mut costs.latency_ns),
+    Cost::new("wake_ns", "more, to a worker that sleeps, ns", |costs| &mut costs.wake_ns),
+    Cost::new("report_ns", "a rank's part in a sync or window, ns", |costs| &mut costs.report_ns),
+    Cost::new("report_chunk_ns", "each chunk of the rank in it, ns", |costs| &mut costs.report_chunk_ns),
+    Cost::new("sync_chunk_ns", "each chunk that comes to a sync, besides, ns", |costs| {
+        &mut costs.sync_chunk_ns
+    }),
+    Cost::new("collect_chunk_ns", "each chunk of all ranks, on rank 0, ns", |costs| {
+        &mut costs.collect_chunk_ns
+    }),
+    Cost::new("packet_ns", "a packet of a sync, window or migration, ns", |costs| &mut costs.packet_ns),
+    Cost::new("decision_ns", "a decision of `refine`, ns", |costs| &mut costs.decision_ns),
+    Cost::new("decision_chunk_ns", "each chunk in it, ns", |costs| &mut costs.decision_chunk_ns),
+    Cost::new("decision_rank_ns", "each rank in it, ns", |costs| &mut costs.decision_rank_ns),
+    Cost::new("move_ns", "a chunk that moves, on each of both ranks, ns", |costs| &mut costs.move_ns),
+    Cost::new("move_byte_ns", "each byte of it between processes, on each of both, ns", |costs| {
+        &mut costs.move_byte_ns
+    }),
+    Cost::new("reload_byte_ns", "each byte of it in the first iteration after, ns", |costs| {
+        &mut costs.reload_byte_ns
+    }),
+];
 
 /// Three digits are more than a measurement has.
 fn rounded(value: f64) -> f64 {
@@ -243,14 +260,18 @@ mod tests {
     fn what_is_written_is_read_and_applied() {
         let mut written = MachineCosts::default();
         written.machine.name = "a \"machine\"".to_owned();
-        let fields: Vec<&str> = written.costs.entries().iter().map(|(field, ..)| *field).collect();
-        for (number, field) in (1..).zip(fields) {
-            written.costs.set(field, f64::from(number));
+        for (number, cost) in (1..).zip(&COSTS) {
+            written.costs.set(cost.field, f64::from(number));
         }
         let read = parsed(&written.to_toml()).expect("it is valid");
         assert_eq!(read.costs, written.costs);
-        let values = read.costs.entries().map(|(_, value, _)| value as u32);
-        assert!(values.into_iter().eq(1..=19), "each field has its own value: {values:?}");
+        // Each field is the one that serde reads and writes by this name.
+        let fields = serde_json::to_value(read.costs).unwrap();
+        for (number, cost) in (1_u32..).zip(&COSTS) {
+            let by_name = fields[cost.field].as_f64().map(|value| value as u32);
+            assert_eq!((cost.of(read.costs) as u32, by_name), (number, Some(number)), "{}", cost.field);
+        }
+        assert_eq!(fields.as_object().unwrap().len(), COSTS.len());
     }
 
     #[test]
@@ -262,8 +283,13 @@ mod tests {
         );
         assert_eq!(
             error("[costs]\nmove_ns = -3"),
-            "c.toml:2: costs.move_ns: -3, expected a number of ns from 0 to 1e12"
+            "c.toml:2: costs.move_ns: -3, expected a number of ns from 0 to 1e9"
         );
+        assert_eq!(
+            error("[costs]\nmove_byte_ns = 2e6"),
+            "c.toml:2: costs.move_byte_ns: 2000000, expected a number of ns from 0 to 1e6"
+        );
+        assert!(parsed("[costs]\nmove_byte_ns = 1e6\nmove_ns = 1e9").is_ok());
         assert!(error("[costs]\nmove_ns = nan").starts_with("c.toml:2: costs.move_ns: NaN, expected"));
         assert!(error("[costs]\nmove_ns = \"3\"").starts_with("c.toml:2: costs.move_ns: "));
         assert!(error("[costs").starts_with("c.toml:1: "));

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use presentation::Table;
 
-use super::machine_costs::RuntimeCosts;
+use super::machine_costs::{COSTS, Cost, RuntimeCosts};
 use super::round::Round;
 use crate::Error;
 
@@ -35,9 +35,11 @@ struct Row {
 
 impl Summary {
     pub(super) fn of(rounds: &[Round], vcpus: u32, ranks: u32) -> Self {
-        let row =
-            |(field, _, meaning)| Row { field, meaning, quartiles: quartiles(values_of(rounds, field)) };
-        let rows: Vec<Row> = RuntimeCosts::default().entries().into_iter().map(row).collect();
+        let row = |&Cost { field, meaning, .. }: &Cost| {
+            let quartiles = quartiles(values_of(rounds, field));
+            Row { field, meaning, quartiles }
+        };
+        let rows: Vec<Row> = COSTS.iter().map(row).collect();
         let shares = rounds.iter().map(|round| round.share).collect();
         let share = quartiles(shares).map_or(0.0, |[_, median, _]| median);
         Self { warnings: warnings(share, &rows, vcpus, ranks), share, rows }

@@ -12,12 +12,15 @@ use super::description::program::Generator;
 use super::description::{Program, Source};
 use super::options::{ByName, Common};
 use super::overheads::OverheadOptions;
-use super::{periods, values};
+use super::{files, periods, values};
 use crate::{Error, input};
 
 /// An array with a name, or one described.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
+#[command(mut_arg("json", |json| json.help(files::JSON_HELP)))]
+#[command(mut_arg("csv", |csv| csv.help(files::CSV_HELP)))]
+#[command(mut_arg("plot", |plot| plot.help(files::PLOT_HELP)))]
 #[command(mut_arg("list", |list| list.help("List scenarios and strategies")))]
 #[command(mut_arg("compare", |compare| compare.help(COMPARE_HELP)))]
 pub(super) struct Options {

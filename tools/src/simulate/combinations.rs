@@ -16,6 +16,8 @@ use crate::toml_file::{Document, Node, Value};
 
 /// The field that `seeds` sets. Tables show the mean over seeds.
 const SEED: &str = "seed";
+/// Fields that say what is swept, and how results are named.
+const UNSWEPT: [&str; 3] = ["seeds", "sweep", "name"];
 /// Largest number of combinations, because the figures of all are in memory.
 const COMBINATIONS_MOST: usize = 10_000;
 /// A field whose largest value is this many times its smallest has a logarithmic axis.
@@ -46,6 +48,10 @@ impl Sweep {
             sweep.add("", node, document)?;
         }
         if let Some(node) = document.field("seeds") {
+            if let Some((_, seeds)) = sweep.fields.iter().find(|(field, _)| field == SEED) {
+                let what = "the file has `seeds` too, expected one of them";
+                return Err(document.wrong_at(&seeds[0].place, "sweep.seed", what));
+            }
             if !matches!(node.value, Value::List(_)) {
                 let what = format!("{}, expected a list, as in [1, 2, 3]", node.value.kind());
                 return Err(document.wrong("seeds", &what));
@@ -78,14 +84,40 @@ impl Sweep {
                 Err(document.wrong_at(&node.place, field, "an empty list, expected the values to try"))
             }
             Value::List(values) => {
-                self.fields.push((field.to_owned(), values.clone()));
-                Ok(())
+                // Steps of a path may have blanks around them.
+                let field: Vec<&str> = field.split('.').map(str::trim).collect();
+                if UNSWEPT.contains(&field[0]) {
+                    let what = "it cannot be swept, expected a field as in program.chunks";
+                    return Err(document.wrong_at(&node.place, &format!("sweep.{}", field.join(".")), what));
+                }
+                self.push(field.join("."), values, document)
             }
             value => {
                 let what = format!("{}, expected a list of the values to try, as in [64, 256]", value.kind());
                 Err(document.wrong_at(&node.place, field, &what))
             }
         }
+    }
+
+    /// Adds the values of a field. Those of `--set` replace those of the file.
+    fn push(&mut self, field: String, values: &[Node], document: &Document) -> Result<(), Error> {
+        let by_option = |values: &[Node]| values.iter().all(|value| value.place.line().is_none());
+        match self.fields.iter_mut().find(|(other, _)| *other == field) {
+            None => self.fields.push((field, values.to_vec())),
+            Some((_, before)) if by_option(before) && !by_option(values) => {}
+            Some((_, before)) if by_option(values) && !by_option(before) => *before = values.to_vec(),
+            Some(_) => {
+                let what = "swept twice, expected one list of values";
+                return Err(document.wrong_at(&values[0].place, &format!("sweep.{field}"), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a field is swept.
+    pub(super) fn has(&self, field: &str) -> bool {
+        let field: Vec<&str> = field.split('.').map(str::trim).collect();
+        self.fields.iter().any(|(swept, _)| *swept == field.join("."))
     }
 
     /// All combinations of values, one value of each field, the last field first. One empty combination without fields.

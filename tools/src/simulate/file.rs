@@ -1,9 +1,11 @@
 //! Implements `caribou simulate file`: runs what a file in TOML describes, once for each combination of swept fields.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use lb_strategies::Strategy;
 use presentation::format::plural;
 use virtual_cluster::{ArrayScenario, Scenario, StepScenario};
 
@@ -12,10 +14,10 @@ use super::combinations::{self, Sweep};
 use super::compare::{Comparable, Policy, all_complete, compare_each, in_parallel, write_tables};
 use super::description::program::{Generator, Shape};
 use super::description::{Description, Source, array, pool, steps, wrong};
-use super::files::Files;
+use super::files;
 use super::recording::{self, EVENTS_MOST};
 use crate::toml_file::{Document, Node, Place, Value, option_value};
-use crate::{Error, room};
+use crate::{Error, output, room};
 
 /// A file that describes everything.
 const EXAMPLE: &str = include_str!("file/example.toml");
@@ -23,6 +25,9 @@ const EXAMPLE: &str = include_str!("file/example.toml");
 /// A file with a cluster, a program and policies.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
+#[command(mut_arg("json", |json| json.help(files::JSON_HELP)))]
+#[command(mut_arg("csv", |csv| csv.help(files::CSV_HELP)))]
+#[command(mut_arg("plot", |plot| plot.help(files::PLOT_HELP)))]
 pub(super) struct Options {
     /// The file, in TOML. docs/scenarios.md has all fields; --example prints a file.
     #[arg(value_name = "FILE.toml", required_unless_present = "example")]
@@ -41,7 +46,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "DIR", conflicts_with = "check")]
     trace: Option<PathBuf>,
     #[command(flatten)]
-    files: Files,
+    files: output::Files,
 }
 
 const AFTER_HELP: &str = "\
@@ -76,6 +81,12 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         let set = document.set(field, option_value(value, &place));
         set.map_err(|what| Error::Usage(format!("--set {field}={value}: {what}")))?;
     }
+    let sweep = Sweep::of(&document)?;
+    if let Some((field, value)) = options.set.iter().find(|(field, _)| sweep.has(field)) {
+        return Err(Error::Usage(format!(
+            "--set {field}={value}: the file sweeps this field, expected --set 'sweep.{field}=[{value}]'"
+        )));
+    }
     options.files.check()?;
     let folder = file.parent().map_or_else(PathBuf::new, PathBuf::from);
     let variants = variants(&document, &folder)?;
@@ -83,9 +94,9 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         (Shape::Array, trace) => {
             let scenarios = build::<ArrayScenario>(&variants, array::scenario)?;
             scenarios.iter().for_each(|(_, policies)| tell_without_messages(policies));
-            trace.iter().try_for_each(|_| check_events(&scenarios))?;
+            let traces = trace.as_deref().map(|dir| traces(&scenarios, dir)).transpose()?;
             options.simulate(&variants, &scenarios, out)?;
-            trace.iter().try_for_each(|dir| record_all(&scenarios, dir, out))
+            traces.map_or(Ok(()), |traces| record_all(&traces, out))
         }
         (_, Some(_)) => {
             let what = "only arrays write traces, expected the generator of an array with --trace";
@@ -126,8 +137,16 @@ fn check_events(scenarios: &[Planned<ArrayScenario>]) -> Result<(), Error> {
     )))
 }
 
-/// Writes a trace of each run.
-fn record_all(scenarios: &[Planned<ArrayScenario>], dir: &Path, out: &mut dyn Write) -> Result<(), Error> {
+/// A run of which a trace is written, and its directory.
+struct Traced<'s> {
+    scenario: &'s ArrayScenario,
+    policy: &'s Policy<dyn Strategy>,
+    dir: PathBuf,
+}
+
+/// The traces to write, of all runs. Creates their directories, so that a fault is known before the simulation.
+fn traces<'s>(scenarios: &'s [Planned<ArrayScenario>], dir: &Path) -> Result<Vec<Traced<'s>>, Error> {
+    check_events(scenarios)?;
     let runs: Vec<_> = scenarios
         .iter()
         .enumerate()
@@ -135,28 +154,40 @@ fn record_all(scenarios: &[Planned<ArrayScenario>], dir: &Path, out: &mut dyn Wr
             policies.iter().map(move |policy| (place, scenario, policy))
         })
         .collect();
-    let dirs = runs.iter().map(|(place, _, policy)| match (runs.len(), scenarios.len()) {
-        (1, _) => dir.to_owned(),
-        (_, 1) => dir.join(file_name(&policy.spec)),
-        _ => dir.join(format!("{}-{}", place, file_name(&policy.spec))),
+    let is_swept = scenarios.len() > 1;
+    let mut names: Vec<String> =
+        runs.iter().map(|(place, _, policy)| trace_name(is_swept.then_some(*place), &policy.spec)).collect();
+    if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
+        // Policies that differ in other letters only: the number of the run tells them apart.
+        names = (0..).zip(&runs).map(|(run, (_, _, policy))| trace_name(Some(run), &policy.spec)).collect();
+    }
+    let mut traces = Vec::new();
+    for ((_, scenario, policy), name) in runs.iter().copied().zip(&names) {
+        let dir = if runs.len() == 1 { dir.to_owned() } else { dir.join(name) };
+        output::check_dir(&dir)?;
+        traces.push(Traced { scenario, policy, dir });
+    }
+    Ok(traces)
+}
+
+/// Writes a trace of each run.
+fn record_all(traces: &[Traced<'_>], out: &mut dyn Write) -> Result<(), Error> {
+    let written = in_parallel(&plural(traces.len(), "trace"), traces.len(), |index| {
+        let Traced { scenario, policy, dir } = &traces[index];
+        recording::record(scenario, policy, dir)
     });
-    let dirs: Vec<PathBuf> = dirs.collect();
-    let written = in_parallel(&plural(runs.len(), "trace"), runs.len(), |index| {
-        let (_, scenario, policy) = runs[index];
-        recording::record(scenario, policy, &dirs[index])
-    });
-    for (written, dir) in written.into_iter().zip(dirs) {
+    for (written, Traced { dir, .. }) in written.into_iter().zip(traces) {
         written.map_err(|source| Error::Unwritable { file: dir.clone(), source })?;
         writeln!(out, "{}: a trace, for caribou trace summary and others", dir.display())?;
     }
     Ok(())
 }
 
-/// A policy as the name of a directory.
-fn file_name(spec: &str) -> String {
-    spec.chars()
-        .map(|letter| if letter.is_alphanumeric() || "-=.".contains(letter) { letter } else { '_' })
-        .collect()
+/// The name of a directory: the number of the variant or of the run, if there are several, and the policy.
+fn trace_name(number: Option<usize>, spec: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-=.".contains(letter);
+    let policy: String = spec.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
+    number.map_or_else(|| policy.clone(), |number| format!("{number}-{policy}"))
 }
 
 /// A file with one value of each swept field.
@@ -267,7 +298,7 @@ impl Options {
             combinations::write_table(&comparisons, out)?;
             comparisons
         };
-        self.files.write(&comparisons)?;
+        files::write(&self.files, &comparisons)?;
         all_complete(&comparisons)
     }
 }

@@ -1,14 +1,13 @@
 //! Writes comparisons to files: all figures as JSON, one CSV line per run, and a plot as SVG.
 
 use std::io;
-use std::path::PathBuf;
 
 use presentation::svg::{Area, Svg};
 
 use super::combinations::sweep_picture;
 use super::compare::{Comparison, Metrics};
 use crate::Error;
-use crate::output::{self, csv_error};
+use crate::output::{self, Files, csv_error};
 
 /// CSV columns common to all shapes of program.
 const HEADS: [&str; 8] =
@@ -17,51 +16,25 @@ const HEADS: [&str; 8] =
 /// Size in pixels of one panel of the plot.
 const SIZE: (f64, f64) = (960.0, 360.0);
 
-/// Files to write them to.
-#[derive(clap::Args)]
-#[group(skip)]
-pub(super) struct Files {
-    /// Write all figures, down to each worker or iteration, as JSON.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write a line per scenario and policy, as CSV.
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// Draw a panel per scenario: when each worker of a pool ends, how long each iteration of an array takes.
-    #[arg(long, value_name = "FILE.svg")]
-    plot: Option<PathBuf>,
-}
+/// Help of the options.
+pub(super) const JSON_HELP: &str = "Write all figures, down to each worker or iteration, as JSON";
+pub(super) const CSV_HELP: &str = "Write a line per scenario and policy, as CSV";
+pub(super) const PLOT_HELP: &str =
+    "Draw a panel per scenario: when each worker of a pool ends, how long each iteration of an array takes";
 
-impl Files {
-    /// Checks that the files differ and can be written.
-    pub(super) fn check(&self) -> Result<(), Error> {
-        let all = [("--json", &self.json), ("--csv", &self.csv), ("--plot", &self.plot)];
-        for (place, (option, path)) in all.iter().enumerate() {
-            let same = all[..place].iter().find(|(_, other)| path.is_some() && other == path);
-            if let (Some((other, _)), Some(path)) = (same, path) {
-                return Err(Error::Usage(format!(
-                    "{other} and {option} name the same file, {}",
-                    path.display()
-                )));
-            }
-        }
-        all.into_iter().filter_map(|(_, path)| path.as_deref()).try_for_each(output::check)
+/// Writes the requested files.
+pub(super) fn write<M: Metrics>(files: &Files, comparisons: &[Comparison<M>]) -> Result<(), Error> {
+    if let Some(file) = &files.json {
+        output::write(file, json(comparisons)?)?;
     }
-
-    /// Writes the requested files.
-    pub(super) fn write<M: Metrics>(&self, comparisons: &[Comparison<M>]) -> Result<(), Error> {
-        if let Some(file) = &self.json {
-            output::write(file, json(comparisons)?)?;
-        }
-        if let Some(file) = &self.csv {
-            output::write(file, csv(comparisons)?)?;
-        }
-        if let Some(file) = &self.plot {
-            let picture = sweep_picture(comparisons).unwrap_or_else(|| svg(comparisons));
-            output::write(file, picture)?;
-        }
-        Ok(())
+    if let Some(file) = &files.csv {
+        output::write(file, csv(comparisons)?)?;
     }
+    if let Some(file) = &files.plot {
+        let picture = sweep_picture(comparisons).unwrap_or_else(|| svg(comparisons));
+        output::write(file, picture)?;
+    }
+    Ok(())
 }
 
 /// One JSON array with an object per scenario.

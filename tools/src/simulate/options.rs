@@ -8,8 +8,8 @@ use lb_strategies::{Choice, Listing};
 use super::cluster::{self, NetworkOptions};
 use super::compare::{Comparable, Comparison, Policy, all_complete, write_tables};
 use super::description::Description;
-use super::files::Files;
-use crate::Error;
+use super::files;
+use crate::{Error, output};
 
 /// What to compare, on which cluster, and where to write the results.
 #[derive(clap::Args)]
@@ -24,7 +24,7 @@ pub(super) struct Common {
     #[command(flatten)]
     pub(super) wires: NetworkOptions,
     #[command(flatten)]
-    pub(super) files: Files,
+    pub(super) files: output::Files,
     #[command(flatten)]
     pub(super) cluster: cluster::Options,
 }
@@ -118,7 +118,7 @@ impl Common {
         &self,
         comparisons: &[Comparison<M>],
     ) -> Result<(), Error> {
-        self.files.write(comparisons)?;
+        files::write(&self.files, comparisons)?;
         all_complete(comparisons)
     }
 }

@@ -47,9 +47,9 @@ pub(super) struct OverheadOptions {
     /// Standard deviation of measured loads of chunks and clocks of workers, as a part of the true value from 0 to 1; by --seed.
     #[arg(long, value_name = "PART", default_value = "0", value_parser = part)]
     noise: f64,
-    /// Costs of the runtime on a machine, as `caribou calibrate` writes them. They replace --message-cpu, --decision-cost and
-    /// --bandwidth, and with all ranks on one host also --rtt.
-    #[arg(long, value_name = "FILE.toml")]
+    /// Costs of the runtime on a machine, as `caribou calibrate` writes them, instead of --message-cpu and --decision-cost.
+    /// They replace --bandwidth, and with all ranks on one host also --rtt.
+    #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["message_cpu", "decision_cost"])]
     costs: Option<PathBuf>,
 }
 

@@ -12,12 +12,15 @@ use super::description::pool::scenario;
 use super::description::program::Generator;
 use super::options::{ByName, Common};
 use super::pool_metrics::PoolMetrics;
-use super::{sweep, values};
+use super::{files, sweep, values};
 use crate::Error;
 
 /// A pool with a name, a cluster described, or a sweep.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
+#[command(mut_arg("json", |json| json.help(files::JSON_HELP)))]
+#[command(mut_arg("csv", |csv| csv.help(files::CSV_HELP)))]
+#[command(mut_arg("plot", |plot| plot.help(files::PLOT_HELP)))]
 #[command(mut_arg("list", |list| list.help("List scenarios, sweeps and policies")))]
 pub(super) struct Options {
     #[command(flatten)]

@@ -8,6 +8,7 @@ use virtual_cluster::StepScenario;
 use super::description::Program;
 use super::description::program::Generator;
 use super::description::steps::scenario;
+use super::files;
 use super::options::Common;
 use crate::Error;
 
@@ -17,6 +18,7 @@ const RTT: &str = "100us";
 /// A program described.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
+#[command(mut_arg("csv", |csv| csv.help(files::CSV_HELP)))]
 #[command(mut_arg("list", |list| list.help("List the policies")))]
 #[command(mut_arg("compare", |compare| compare.help(COMPARE_HELP)))]
 #[command(mut_arg("rtt", |rtt| rtt.help("Round-trip time between two ranks, as in 1ms or 1s").default_value(RTT)))]

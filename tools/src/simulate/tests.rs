@@ -386,6 +386,9 @@ fn bad_options_of_an_array_are_one_line() {
         (&["--time-slice", "4"], "expected a time with its unit, as in 0.1ms"),
         (&["--noise", "5%"], "expected a number from 0 to 1, as in 0.05"),
         (&["--iterations", "1e9"], "iterations of chunks to simulate, expected 1e9 at most"),
+        (&["--bandwidth", "1e-6"], "messages and the costs of the runtime may take"),
+        (&["--costs", "x.toml", "--message-cpu", "1us"], "cannot be used with '--message-cpu"),
+        (&["--costs", "x.toml", "--decision-cost", "1us"], "cannot be used with '--decision-cost"),
         (&["--speeds", "0,0,0,0"], "all speeds stay 0 from some time on"),
     ] {
         refused(array(arguments), expected);

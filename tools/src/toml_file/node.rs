@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeInteger, DeTable, DeValue};
 
 /// Where a value was written.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,10 +51,29 @@ pub(crate) enum Key {
     Element(usize),
 }
 
-/// The line of a position in the text, counted from 1.
-pub(super) fn line(text: &str, byte: usize) -> usize {
-    let before = text.as_bytes().get(..byte).unwrap_or(text.as_bytes());
-    1 + before.iter().filter(|&&byte| byte == b'\n').count()
+/// The lines of a text.
+pub(super) struct Lines {
+    /// The positions after the ends of lines, ascending.
+    begins: Vec<usize>,
+}
+
+impl Lines {
+    pub(super) fn of(text: &str) -> Self {
+        Self { begins: text.match_indices('\n').map(|(end, _)| end + 1).collect() }
+    }
+
+    /// The line of a position in the text, counted from 1.
+    pub(super) fn at(&self, byte: usize) -> usize {
+        1 + self.begins.partition_point(|&begin| begin <= byte)
+    }
+}
+
+/// An integer as decimal text; hexadecimal, octal and binary ones are converted. Larger ones stay as they were written.
+fn integer(value: &DeInteger<'_>) -> String {
+    match i128::from_str_radix(value.as_str(), value.radix()) {
+        Ok(number) if value.radix() != 10 => number.to_string(),
+        _ => value.to_string(),
+    }
 }
 
 /// Largest number of steps of a path, because each is a call.
@@ -83,12 +102,12 @@ pub(super) fn keys(field: &str) -> Result<Vec<Key>, String> {
 }
 
 impl Value {
-    /// A table of `text`.
-    pub(super) fn of_table(text: &str, table: &DeTable<'_>) -> Self {
+    /// A table of a text with these lines.
+    pub(super) fn of_table(lines: &Lines, table: &DeTable<'_>) -> Self {
         let field = |(key, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
             let key: &toml::Spanned<std::borrow::Cow<'_, str>> = key;
-            let place = Place::Line(line(text, key.span().start));
-            (key.get_ref().to_string(), Node::of(text, place, value.get_ref()))
+            let place = Place::Line(lines.at(key.span().start));
+            (key.get_ref().to_string(), Node::of(lines, place, value.get_ref()))
         };
         Self::Fields(table.iter().map(field).collect())
     }
@@ -123,22 +142,22 @@ impl Value {
 }
 
 impl Node {
-    /// A value of `text`, at `place`.
-    pub(super) fn of(text: &str, place: Place, value: &DeValue<'_>) -> Self {
+    /// A value of a text with these lines, at `place`.
+    pub(super) fn of(lines: &Lines, place: Place, value: &DeValue<'_>) -> Self {
         let value = match value {
             DeValue::String(value) => Value::Text(value.to_string()),
-            DeValue::Integer(value) => Value::Number(value.to_string()),
+            DeValue::Integer(value) => Value::Number(integer(value)),
             DeValue::Float(value) => Value::Number(value.to_string()),
             DeValue::Boolean(value) => Value::Flag(*value),
             DeValue::Datetime(value) => Value::Date(value.to_string()),
             DeValue::Array(list) => {
                 let element = |value: &toml::Spanned<DeValue<'_>>| {
-                    let place = Place::Line(line(text, value.span().start));
-                    Self::of(text, place, value.get_ref())
+                    let place = Place::Line(lines.at(value.span().start));
+                    Self::of(lines, place, value.get_ref())
                 };
                 Value::List(list.iter().map(element).collect())
             }
-            DeValue::Table(table) => Value::of_table(text, table),
+            DeValue::Table(table) => Value::of_table(lines, table),
         };
         Self { place, value }
     }

@@ -59,6 +59,18 @@ fn a_fault_names_the_line_the_field_and_the_nearest_name() {
 }
 
 #[test]
+fn integers_may_have_another_radix() {
+    for (text, count) in
+        [("0xff", 255), ("0o17", 15), ("0b101", 5), ("1_000", 1000), ("+7", 7), ("0xFF_FF", 65_535)]
+    {
+        let farm = read(&format!("owner.count = {text}"));
+        assert_eq!(farm.map(|farm| farm.owner.map(|owner| owner.count)), Ok(Some(count)), "{text}");
+    }
+    let line = read("owner.count = 0xfffffffff").unwrap_err();
+    assert!(line.starts_with("farm.toml:1: owner.count: ") && line.contains("expected u32"), "{line}");
+}
+
+#[test]
 fn options_replace_fields_and_are_named_in_faults() {
     let mut document = Document::parse("farm.toml", "[[fields]]\ncount = 1\n").unwrap();
     let mut set = |field: &str, value: &str| {

@@ -326,7 +326,7 @@ impl Programs {
         )
         .claim(
             Claim::new("More VMs take less time.", "plot only")
-                .here(format!("64 VMs take {:.2} of the time of 8, mean of nine balanced runs", on_64))
+                .here(format!("64 VMs take {on_64:.2} of the time of 8, mean of nine balanced runs"))
                 .holds("in all cases", shrinks),
         )
     }

@@ -38,8 +38,10 @@ const WALKED_MOST: f64 = 5e7;
 const PAIRS_MOST: f64 = 5e7;
 /// Largest number of ranks times syncs, because each decision is kept with figures of all ranks.
 const DECIDED_MOST: f64 = 1e8;
-/// Largest time that messages may take in virtual time, s. Times are ns in 64 bits.
-const MESSAGES_MOST_S: f64 = 1e9;
+/// Largest number of iterations and messages of all chunks: those of `SIMULATED_MOST` with eight neighbours each.
+const HANDLED_MOST: f64 = 9.0 * SIMULATED_MOST;
+/// Largest time that messages and costs of the runtime may take in virtual time, s. Times are ns in 64 bits.
+const TAKEN_MOST_S: f64 = 1e9;
 /// Approximate memory of a simulation, in bytes per chunk and per rank.
 const CHUNK_BYTES: u64 = 120;
 const RANK_BYTES: u64 = 2_500;
@@ -67,7 +69,8 @@ pub(in super::super) fn overlay(
 ) -> Result<(), Error> {
     set_network(description, &mut scenario.network);
     set_costs(description, scenario)?;
-    check_messages(scenario, source)?;
+    check_count(scenario, source)?;
+    check_times(scenario, source)?;
     let (chunks, ranks) = (scenario.array.chunks, scenario.array.workers.len());
     let needed = u64::from(chunks) * CHUNK_BYTES + ranks as u64 * RANK_BYTES;
     room::check(
@@ -96,7 +99,9 @@ pub(in super::super) fn at(
         );
         return Err(wrong(source, "balance.period", &period, &what));
     }
-    Ok(ArrayScenario { name: format!("period {period}"), array, ..scenario.clone() })
+    let scenario = ArrayScenario { name: format!("period {period}"), array, ..scenario.clone() };
+    check_times(&scenario, source)?;
+    Ok(scenario)
 }
 
 /// Sets what the description says about the network.
@@ -135,24 +140,82 @@ fn set_costs(description: &Description, scenario: &mut ArrayScenario) -> Result<
     Ok(())
 }
 
-/// Refuses messages that take too long: all chunks of a rank exchange with eight neighbours, one message after another.
-fn check_messages(scenario: &ArrayScenario, source: &dyn Source) -> Result<(), Error> {
-    let Overheads { bandwidths, message_cpu, .. } = &scenario.overheads;
-    let ranks = scenario.array.workers.len() as f64;
-    let messages = 8.0 * (f64::from(scenario.array.chunks) / ranks).ceil();
-    let slowest = bandwidths.between_hosts.min(bandwidths.within_host);
-    let on_link_s = bandwidths.message_bytes as f64 / slowest;
-    let of_rank_s = on_link_s * f64::from(bandwidths.ranks_per_host) + 2.0 * *message_cpu as f64 / 1e9;
-    let iteration_s = messages * of_rank_s + scenario.network.rtt as f64 / 1e9;
-    let taken_s = iteration_s * scenario.array.iterations as f64;
-    if taken_s <= MESSAGES_MOST_S {
+/// Number of messages that a chunk sends after an iteration at most: of the first, the middle and the last chunk, because a
+/// pattern is the same for all but those at its ends.
+fn sent(scenario: &ArrayScenario) -> f64 {
+    let (receivers, chunks) = (scenario.receivers(), scenario.array.chunks);
+    let some = [0, chunks / 2, chunks.saturating_sub(1)].map(|chunk| receivers(chunk).len());
+    some.into_iter().max().unwrap_or(0) as f64
+}
+
+/// Refuses arrays of which the iterations, or the messages, are too many to simulate.
+fn check_count(scenario: &ArrayScenario, source: &dyn Source) -> Result<(), Error> {
+    let Array { chunks, iterations, .. } = scenario.array;
+    let handled = f64::from(chunks) * iterations as f64 * (1.0 + sent(scenario));
+    if handled <= HANDLED_MOST {
         return Ok(());
     }
     let what = format!(
-        "messages alone may take {taken_s:.0e} s, expected {MESSAGES_MOST_S:e} s at most: fewer iterations, or cheaper \
-         messages"
+        "{handled:.0e} messages and iterations of chunks to simulate, expected {HANDLED_MOST:e} at most"
+    );
+    Err(wrong(source, "program.iterations", &iterations, &what))
+}
+
+/// Refuses messages, and costs of the runtime, that take too long. Both are estimated from above: one message follows
+/// another, the ranks pay one after another, and all chunks of a rank move at each sync.
+fn check_times(scenario: &ArrayScenario, source: &dyn Source) -> Result<(), Error> {
+    let messages_s = messages_s(scenario);
+    let taken_s = messages_s + runtime_s(scenario);
+    if taken_s <= TAKEN_MOST_S {
+        return Ok(());
+    }
+    let (what, taken_s) = match messages_s > TAKEN_MOST_S {
+        true => ("messages alone", messages_s),
+        false => ("messages and the costs of the runtime", taken_s),
+    };
+    let what = format!(
+        "{what} may take {taken_s:.0e} s, expected {TAKEN_MOST_S:e} s at most: fewer iterations, or lower costs"
     );
     Err(wrong(source, "program.iterations", &scenario.array.iterations, &what))
+}
+
+/// Number of chunks of a rank.
+fn chunks_of_rank(array: &Array) -> f64 {
+    (f64::from(array.chunks) / array.workers.len() as f64).ceil()
+}
+
+/// The time of all messages of a rank, s. A chunk has eight neighbours at least.
+fn messages_s(scenario: &ArrayScenario) -> f64 {
+    let Overheads { bandwidths, message_cpu, cpu, .. } = &scenario.overheads;
+    let bytes = bandwidths.message_bytes as f64;
+    let on_link_s = bytes / bandwidths.between_hosts.min(bandwidths.within_host);
+    let cpu_ns = 2.0 * (*message_cpu as f64 + cpu.message_byte * bytes) + cpu.local_message;
+    let each_s = on_link_s * f64::from(bandwidths.ranks_per_host) + cpu_ns / 1e9;
+    let messages = sent(scenario).max(8.0) * chunks_of_rank(&scenario.array);
+    (messages * each_s + scenario.network.rtt as f64 / 1e9) * scenario.array.iterations as f64
+}
+
+/// The time of all other costs of the runtime, and of chunks on their way, s. Windows are assumed to be as many as iterations.
+fn runtime_s(scenario: &ArrayScenario) -> f64 {
+    let (array, Overheads { cpu, decision, wake, .. }) = (&scenario.array, &scenario.overheads);
+    let (all, own) = (f64::from(array.chunks), chunks_of_rank(array));
+    let (ranks, iterations) = (array.workers.len() as f64, array.iterations as f64);
+    let rounds = if matches!(array.period, Period::Steps(_)) { array.syncs() as f64 } else { iterations };
+    let decision_ns = match decision {
+        DecisionCost::PerChunk(ns) => *ns as f64 * all,
+        DecisionCost::Linear { fixed, per_chunk, per_rank } => fixed + per_chunk * all + per_rank * ranks,
+        DecisionCost::Measured(_) => 0.0,
+    };
+    let bytes = array.state_bytes;
+    let move_ns = cpu.pack(bytes) + cpu.unpack(bytes) + cpu.reload_byte * bytes as f64 + cpu.packet;
+    let rates = &scenario.overheads.bandwidths;
+    // A rate of 0 means that the balancer expects no time.
+    let rate = Some(scenario.move_cost.bytes_per_second).filter(|&rate| rate > 0.0).unwrap_or(f64::INFINITY);
+    let slowest = rate.min(rates.between_hosts).min(rates.within_host);
+    let travel_ns = bytes as f64 / slowest * f64::from(rates.ranks_per_host) * 1e9;
+    let reports_ns = cpu.report + (cpu.report_chunk + cpu.sync_chunk) * own + cpu.collect_chunk * all;
+    let round_ns = reports_ns + decision_ns + (move_ns + travel_ns) * own + cpu.packet * ranks;
+    ((cpu.iteration + *wake as f64) * own * iterations + round_ns * rounds) / 1e9
 }
 
 /// The costs of the chunks.

@@ -119,6 +119,20 @@ fn a_simulated_array_writes_a_sound_trace() {
 }
 
 #[test]
+fn traces_of_runs_with_like_names_are_apart() {
+    let dir = Scratch::new("simulated-like");
+    let like = SMALL.replace("\"none\", \"refine\"", "\"refine,tolerance=0.1\", \"refine, tolerance=0.1\"");
+    let like = like.replace("iterations = 100", "iterations = 2");
+    let said = simulate(&like, &["--trace", dir.text()]).unwrap();
+    let traces: std::collections::BTreeSet<&str> =
+        said.lines().filter_map(|line| line.split_once(": a trace, ")).map(|(dir, _)| dir).collect();
+    assert_eq!(traces.len(), 2, "{said}");
+    let file = Scratch::file("no-folder", "");
+    // The fault is told before the table of results.
+    refused(simulate(SMALL, &["--trace", file.text()]), "no-folder");
+}
+
+#[test]
 fn the_costs_of_a_machine_are_read() {
     let costs = Scratch::file("costs.toml", "[costs]\niteration_ns = 1e6\n");
     let said = |text: &str| words(&simulate(text, &[]).unwrap(), "none")[1].parse::<f64>().unwrap();
@@ -126,6 +140,12 @@ fn the_costs_of_a_machine_are_read() {
     assert!(said(&given) > 1.9 * free, "an iteration costs a millisecond more");
     let long = given.replace("costs = ", "costs.calibration = ");
     assert!((said(&long) - said(&given)).abs() < 1e-9);
+    let slow = Scratch::file("slow.toml", "[costs]\nreload_byte_ns = 1e6\n");
+    let large = SMALL.replace("chunks = 32", "chunks = 32\nstate_bytes = 1e12");
+    refused(
+        simulate(&format!("costs = \"{}\"\n{large}", slow.text()), &[]),
+        "program.iterations: messages and the costs of the runtime may take 6e10 s, expected 1e9 s at most",
+    );
     let both = format!("costs.decision = \"1us\"\n{long}");
     refused(
         simulate(&both, &[]),
@@ -208,6 +228,11 @@ fn mistakes_in_a_file_are_one_line() {
         ("[program]", "[costs]\ndecision = 7\n[program]", "cloud.toml:9: costs.decision: 7, expected measured, or a time".into()),
         ("[program]", "[sweep]\n\"program.chunks\" = []\n[program]", "cloud.toml:9: program.chunks: an empty list, expected the values to try".into()),
         ("[program]", "[sweep]\nprogram.chunk = [1]\n[program]", "cloud.toml:9: program.chunk: unknown field, did you mean chunks?".into()),
+        ("[program]", "[sweep]\nseeds = [[1], [2]]\n[program]", "cloud.toml:9: sweep.seeds: it cannot be swept, expected a field".into()),
+        ("[program]", "[sweep]\n\" name\" = [\"a\"]\n[program]", "cloud.toml:9: sweep.name: it cannot be swept".into()),
+        ("[program]", "[sweep]\nsweep.program.chunks = [1]\n[program]", "cloud.toml:9: sweep.sweep.program.chunks: it cannot be swept".into()),
+        ("name = \"small\"", "seeds = [1, 2]\nsweep.seed = [3, 4]", "cloud.toml:2: sweep.seed: the file has `seeds` too, expected one of them".into()),
+        ("\"stencil\"\nchunks = 32\niterations = 100", "\"task-bench\"\npattern = \"all_to_all\"\nchunks = 7000\niterations = 1000", "program.iterations: 5e10 messages and iterations of chunks to simulate, expected 9e9 at most".into()),
         ("[program]", "[sweep]\nprogram.chunks = 5\n[program]", "cloud.toml:9: program.chunks: a number, expected a list".into()),
         ("[program]", &trace("format = \"cloudwatch\"", &planetlab), "planetlab.csv:1: begins with \"a,0,50\", which is planetlab, expected cloudwatch: `timestamp,value`".into()),
         ("[program]", &trace("format = \"planetlb\"", &planetlab), "neighbours[1].format: unknown value \"planetlb\", did you mean \"planetlab\"?".into()),
@@ -265,4 +290,16 @@ fn hosts_follow_public_traces() {
     // The busiest of the first eight hosts is half used.
     let (all, first) = (none(&text), none(&text.replace("trace", "first = 8\ntrace")));
     assert!(all > 0.5 && (all - first).abs() > 1e-3, "{all} {first}");
+}
+
+#[test]
+fn values_of_an_option_replace_those_of_a_sweep_and_one_field_is_swept_once() {
+    let swept = format!("{SMALL}[sweep]\n\"balance.period\" = [5, 20]\n");
+    let text = simulate(&swept, &["--set", "sweep.balance.period=[10]"]).unwrap();
+    assert_eq!(words(&text, "10")[1], "none");
+    assert!(!text.contains("\n             5"), "{text}");
+    let error = simulate(&swept, &["--set", "balance.period=10"]).unwrap_err();
+    assert!(error.contains("--set balance.period=10: the file sweeps this field, expected --set"), "{error}");
+    let error = simulate(&format!("{swept}balance.period = [7]\n"), &[]).unwrap_err();
+    assert_eq!(error, "cloud.toml:17: sweep.balance.period: swept twice, expected one list of values");
 }
