@@ -150,7 +150,8 @@ fn a_page_has_its_verdicts_and_pictures_and_the_index_has_its_result() {
         assert!(text.contains(words), "{words}: {text}");
     }
     let index = fs::read_to_string(folder.join("README.md")).unwrap();
-    assert!(index.contains(&format!("| [caa](caa.md) | {} | {result} |", PAPERS[1].about)), "{index}");
+    let row = index.lines().find(|line| line.starts_with("| [caa](caa.md) | "));
+    assert!(row.is_some_and(|row| row.ends_with(&format!(" | {result} |"))), "{index}");
     let picture = fs::read_to_string(folder.join("caa-figure-1.svg")).unwrap();
     assert!(picture.ends_with("</svg>\n") && picture.contains("one, x: 1<"), "{picture}");
     let printed = markdown::page(&sample(), &markdown::Place { pictures: false, ..place });
