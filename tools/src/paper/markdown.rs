@@ -18,7 +18,7 @@ pub(super) struct Place<'p> {
     pub(super) pictures: bool,
     /// The options with which the page was made.
     pub(super) options: String,
-    /// How long that took, rounded.
+    /// The CPU time that it took, rounded.
     pub(super) duration: &'static str,
 }
 
@@ -143,7 +143,7 @@ fn ending(page: &Page, place: &Place<'_>) -> String {
         write!(text, "cargo run --release --bin caribou -- paper {name}{options} --out docs/papers\n```\n\n");
     text += &wrap(
         &format!(
-            "This takes {duration} on two vCPUs. All runs are in virtual time, with the policies of production. \
+            "This takes {duration} of CPU time, half as long on two vCPUs. All runs are in virtual time, with the policies of production. \
              Running it again gives the same numbers. Every verdict follows from conditions in the code on the numbers \
              of the run."
         ),
