@@ -194,6 +194,7 @@ fn figure_4(columns: &[Column]) -> Section {
         .claim(
             Claim::new("The largest gap to DD is on 128 cores.", "8.2 %")
                 .here(format!("on {} cores", columns[most_at(&shares)].cores))
+                .fitted()
                 .holds("largest on 128 cores", most_at(&shares) == columns.len() - 1)
                 .holds("the gap grows with each number of cores (not fitted between the ends)", grows),
         )
@@ -206,6 +207,7 @@ fn figure_4(columns: &[Column]) -> Section {
         .claim(
             Claim::new("The largest gap to MS is on 128 cores.", "21.9 %")
                 .here(format!("on {} cores", columns[most_at(&master)].cores))
+                .fitted()
                 .holds("largest on 128 cores", most_at(&master) == columns.len() - 1),
         )
 }
@@ -235,6 +237,7 @@ fn figure_5(columns: &[Column]) -> Section {
         .claim(
             Claim::new("MS is chosen on 32 or more cores.", "plot only")
                 .here(master[1..].iter().map(|part| format!("{part:.0} %")).collect::<Vec<_>>().join(", "))
+                .fitted()
                 .holds(
                     "MS in more than half of the runs on 32, 64 and 128 cores",
                     master[1..].iter().all(|&part| part > 50.0),

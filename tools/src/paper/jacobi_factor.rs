@@ -292,7 +292,9 @@ fn figure_5(runs: &Runs) -> Section {
     .claim(
         Claim::new("The granularity falls with the number of nodes, and the speedup with it.", "plot only")
             .here(format!("from {:.1} to {:.2}", granularity[0], granularity[5]))
-            .holds("each number of nodes has less granularity than the smaller one", falls(&granularity)),
+            .holds("each number of nodes has less granularity than the smaller one", falls(&granularity))
+            .holds("the speedup of allgatherv falls from 4 nodes on", falls(&speedups(Program::AllGather)))
+            .because("The speedup of the best exchange grows until communication takes most of the time."),
     )
     .best(format!(
         "with `direct`, the median gain over allgatherv is {:.0} %. The bound is the speed of all nodes together over that of the \

@@ -47,15 +47,17 @@ pub(super) fn page(page: &Page, place: &Place<'_>) -> String {
 /// The counts of verdicts in one line.
 pub(super) fn result(page: &Page) -> String {
     let claims: Vec<&Claim> = page.sections.iter().flat_map(|section| &section.claims).collect();
-    let count = |verdict| claims.iter().filter(|claim| claim.verdict() == verdict).count();
-    let fitted = claims.iter().filter(|claim| claim.fitted && claim.verdict() == Verdict::Reproduced).count();
-    let fitted = if fitted > 0 { format!(" ({fitted} of them fitted)") } else { String::new() };
+    let count = |verdict, fitted| {
+        claims.iter().filter(|claim| claim.verdict() == verdict && claim.fitted == fitted).count()
+    };
+    let of_both = |verdict| count(verdict, false) + count(verdict, true);
     format!(
-        "{} statements: {} reproduced{fitted}, {} in part, {} different.",
+        "{} statements: {} reproduced, {} reproduced by fitted constants, {} in part, {} different.",
         claims.len(),
-        count(Verdict::Reproduced),
-        count(Verdict::Partly),
-        count(Verdict::Differs)
+        count(Verdict::Reproduced, false),
+        count(Verdict::Reproduced, true),
+        of_both(Verdict::Partly),
+        of_both(Verdict::Differs)
     )
 }
 

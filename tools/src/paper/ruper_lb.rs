@@ -417,6 +417,7 @@ fn figure_8(context: &Context, trial: &Trial) -> Section {
     .table(moves)
     .claim(
         Claim::new("Balancing makes the run 6 to 7 % faster.", format!("6-7 %, {:.1} % off the plot", figure.gain()))
+            .fitted()
             .here(format!("{:.1} %; {gain:.1} % in the mean of other moves", trial.gain(RUPER)))
             .holds("the mean is between 5 and 8 %", (5.0..8.0).contains(&gain))
             .because("It depends on how long a thread stays on a core, which the paper does not state (second table)."),

@@ -157,6 +157,7 @@ fn reasons(columns: &[Vec<Column>]) -> Section {
         )
         .claim(
             Claim::new("Communication causes the largest gap to MS, on 128 cores.", "21.9 %")
+                .fitted()
                 .here(format!(
                     "messages are {} points of the gap of {} %, {} of them the master's time for each",
                     decimal(by_messages, 1),

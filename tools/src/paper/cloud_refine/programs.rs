@@ -193,6 +193,13 @@ impl Programs {
             let of = |program| self.at(program, Case::Slow, vms).possible();
             of(2) > of(0)
         });
+        let saves_most = VMS
+            .iter()
+            .filter(|&&vms| {
+                let saved = |program| self.paper_saved(program, Case::Slow, vms);
+                saved(2) > saved(0) && saved(2) > saved(1)
+            })
+            .count();
         Section::new(
             "Figure 6: what balancing saves",
             "Three programs on 8 to 64 VMs, of the same size on any number of VMs (strong scaling).",
@@ -223,10 +230,10 @@ impl Programs {
         )
         .claim(
             Claim::new("Mol3D is the most sensitive to the speed of vCPUs.", "plot only")
-                .here(format!("with slow VMs, Mol3D could save more than Stencil2D on {} of 4 numbers of VMs", sensitive.iter().filter(|it| **it).count()))
-                .holds("the possible savings are larger on all numbers of VMs", sensitive.iter().all(|&it| it))
-                .because("Mol3D has the larger part of computing here.")
-                .fitted(),
+                .here(format!("with slow VMs, Mol3D could save more than Stencil2D on {} of 4 numbers of VMs, and saves most of the three on {} of 4", sensitive.iter().filter(|it| **it).count(), saves_most))
+                .holds("the possible savings are larger than those of Stencil2D on all numbers of VMs", sensitive.iter().all(|&it| it))
+                .holds("it saves most of the three on all numbers of VMs", saves_most == VMS.len())
+                .because("All programs scale with the clock here, and Mol3D only computes more than Stencil2D; what else the slow nodes lack, such as cache, is not modelled."),
         )
         .claim(
             Claim::new("On more VMs the work of the disturbed one goes to more others, which saves more (Mol3D, 8 and 16 VMs, 6a).", "plot only")
@@ -243,8 +250,8 @@ impl Programs {
         .claim(
             Claim::new("The savings of all VMs together grow with their number.", "284.32, 289.28 CPU s")
                 .here(format!("{cpu_16:.0}, {cpu_32:.0} CPU s"))
-                .holds("32 VMs save at least as much as 16, within 5 %", cpu_32 > 0.95 * cpu_16)
-                .because("On 32 VMs a chunk is a larger part of the work of a VM, and moves cost the same."),
+                .holds("32 VMs save at least 1 % more than 16", cpu_32 > 1.01 * cpu_16)
+                .because("They save about the same: on 32 VMs a chunk is a larger part of the work of a VM, and a sync of an iteration."),
         )
         .best(format!(
             "the default reaches {least_part:.1} % of what is possible at least, {mean_part:.1} % on average, and 95 % or more in \
@@ -294,6 +301,7 @@ impl Programs {
                 table.row(cells);
             }
         }
+        let below = far.iter().filter(|(_, paper)| *paper < 0.0).count();
         let closer = far.iter().filter(|(none, paper)| *paper < 0.5 * none).count();
         let shrinks = (0..3).all(|program| {
             Case::DISTURBED.iter().all(|&case| {
@@ -323,6 +331,15 @@ impl Programs {
                 .because(
                     "On 8 VMs half of the VMs are slow: even the best placement is far from quiet, fast VMs.",
                 ),
+        )
+        .claim(
+            Claim::new(
+                "At some points the balanced runs are faster than the quiet ones.",
+                "plot only; the two kinds of fast nodes differ",
+            )
+            .here(format!("{below} of {} balanced runs are", far.len()))
+            .holds("at least one is", below > 0)
+            .because("All fast VMs are equal in these runs; figure 4 has two kinds."),
         )
         .claim(
             Claim::new("More VMs take less time.", "plot only")

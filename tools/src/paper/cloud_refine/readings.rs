@@ -34,7 +34,7 @@ pub(super) fn section(context: &Context) -> Section {
     let saved = |cloud: usize, reading: usize| runs[cloud][reading + 1].saved(&runs[cloud][0]);
     let heads = "reading | neighbour 8 | 16 | 32 | 64 | hidden 8 | 16 | 32 | 64 | slow 8 | 16 | 32 | 64";
     let caption = "Saved by Stencil2D, percent, by number of VMs. Neighbour: the background load is measured (equation 2). Hidden: it \
-                   is in the CPU time of the chunks, as KVM shows it. Slow: four slow VMs.";
+                   is in the CPU time of the chunks, as KVM shows it; the neighbour leaves 0.47 of the speed. Slow: four slow VMs.";
     let mut table = Grid::new(caption, heads);
     for (place, (words, spec)) in READINGS.iter().enumerate() {
         let cells = (0..clouds.len()).map(|cloud| format!("{:.1}", saved(cloud, place)));
@@ -56,6 +56,8 @@ pub(super) fn section(context: &Context) -> Section {
     .claim(
         Claim::new("Algorithm 1 balances Stencil2D beside a neighbour and with slow VMs.", "figure 6, 8 to 64 VMs")
             .here(format!("{least:.1} % saved at least; the text taken literally moves {literal} chunks beside a neighbour on 16 or more VMs"))
-            .holds("as the authors programmed it, it saves more than 10 % in each of the twelve cases", least > 10.0),
+            .holds("as the authors programmed it, it saves more than 10 % in each of the twelve cases", least > 10.0)
+            .holds("the text taken literally moves chunks beside a neighbour on 16 or more VMs", literal > 0)
+            .because("The other VMs are nearer to the average than epsilon there, so none of them is underloaded."),
     )
 }

@@ -137,6 +137,7 @@ pub(super) fn figure_3(grids: &Grids) -> Section {
     )
     .claim(
         Claim::new("DLB is faster than equal shares in every setting.", "\"consistently\", also at 0.50")
+            .fitted()
             .here(format!("in {faster} of {} settings with more than one node", settings.len()))
             .holds("a speedup above 1 in all settings", faster == settings.len())
             .because(CONSTANTS),
