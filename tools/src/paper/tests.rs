@@ -138,7 +138,7 @@ fn a_page_has_its_verdicts_and_pictures_and_the_index_has_its_result() {
     let text = markdown::page(&sample(), &place);
     write_page(&sample(), &text, "caa", &folder).unwrap();
     write_index(&folder).unwrap();
-    let result = "3 statements: 1 reproduced (1 of them fitted), 1 in part, 1 different.";
+    let result = "3 statements: 0 reproduced, 1 reproduced by fitted constants, 1 in part, 1 different.";
     for words in [
         &format!("**Result:** {result}\n"),
         "| All hold. | 1 \\| 2 | 3 | reproduced, fitted | [Figure 1](#figure-1-it-all) |",
