@@ -94,7 +94,7 @@ fn asked(spec: &str, phases: &[(u64, u64)]) -> Vec<bool> {
 
 #[test]
 fn a_strategy_is_not_asked_where_no_plan_could_save_the_time_that_it_takes() {
-    let spec = "refine-paper,pay=on";
+    let spec = "refine-paper,tolerance=0.05,receivers=light,pay=on";
     assert_eq!(asked(spec, &[(0, 900), (905, 900)]), [true, false]);
     assert_eq!(asked(spec, &[(0, 900), (906, 900)]), [true, true]);
     // Forgone gains add up until asking is worth it, and then anew.
@@ -102,7 +102,7 @@ fn a_strategy_is_not_asked_where_no_plan_could_save_the_time_that_it_takes() {
     assert_eq!(asked(spec, &phases), [true, false, false, true, false]);
     assert_eq!(asked(spec, &[(0, 900), (910, 100), (120, 900), (120, 900)]), [true; 4], "the least counts");
     assert_eq!(asked(spec, &[(0, 900), (0, 0), (0, 0), (0, 0), (0, 0)])[1..], [false; 4], "nothing to gain");
-    let never_pays = "refine-paper";
+    let never_pays = "refine-paper,tolerance=0.05,receivers=light";
     assert_eq!(asked(never_pays, &[(0, 900), (0, 900), (0, 900)]), [true; 3]);
 }
 

@@ -155,7 +155,14 @@ impl Default for Refine {
 impl Refine {
     /// Reads the parameters of `refine`.
     pub(crate) fn from_parameters(parameters: &crate::Parameters) -> Result<Self, crate::ParseError> {
-        let tolerance = parameters.number("tolerance", 0.0..=10.0)?;
+        Self::with_tolerance(parameters, parameters.number("tolerance", 0.0..=10.0)?)
+    }
+
+    /// Reads the parameters of `refine` but for the tolerance.
+    pub(crate) fn with_tolerance(
+        parameters: &crate::Parameters,
+        tolerance: f64,
+    ) -> Result<Self, crate::ParseError> {
         let settle = parameters.number_or("settle", 0.0..=10.0, "tolerance")?.unwrap_or(tolerance);
         let (band, background) = (parameters.number("band", 0.0..=1.0)?, Background::read(parameters)?);
         Ok(Self { tolerance, settle, band, background, ..Self::default() })
