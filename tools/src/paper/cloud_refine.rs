@@ -149,7 +149,7 @@ mod tests {
         let [none, literal, authors] =
             ["none", readings::LITERAL, PAPER].map(|strategy| Run::of(&cloud, strategy));
         assert_eq!(literal.moves, 0);
-        assert!(authors.saved(&none) > 40.0, "{}", authors.saved(&none));
+        assert!(authors.saved(&none) > 35.0, "{}", authors.saved(&none));
         let default = Run::of_default(&cloud);
         let possible = runs::saved(cloud.bound_s(), none.seconds);
         assert!(default.saved(&none) > 0.95 * possible, "{} of {possible}", default.saved(&none));

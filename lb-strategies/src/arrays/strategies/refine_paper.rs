@@ -32,7 +32,8 @@
 //! - *Epsilon.* The text gives no value. The program searches the least one, in steps of 0.01 from 0.001, with which no
 //!   rank is left overloaded. So epsilon follows the size of the chunks.
 //!
-//! With these readings the paper's figures 3 to 6 come out in simulation (`caribou paper cloud-refine`).
+//! With these readings most of what the paper says about figures 3 to 7 comes out in simulation (`caribou paper
+//! cloud-refine`).
 //!
 //! A neighbour that runs whenever it can takes less time from a rank with less work. Equation 1 expects it to take the
 //! same time. So on two ranks with a small epsilon, the algorithm stops at three quarters of the best achievable gain.

@@ -40,8 +40,8 @@ pub(super) fn neighbour_models(context: &Context) -> Section {
         "Beyond: two models of a neighbour",
         "Equation 1 treats the time that a neighbour takes as a constant load of the VM. A neighbour that always wants to run takes \
          less from a VM with less work. `refine` assumes that it takes a share of the time. The neighbours here are other VMs, which \
-         are not seen while a VM is idle. So each sync corrects the error of the last one, and with the least epsilon both models \
-         save the same in the end. A neighbour in the same operating system counts also while the VM is idle: then the additive model \
+         are not seen while a VM is idle. So each sync corrects a part of the error of the last one, and the additive model saves \
+         a little less, with more moves. A neighbour in the same operating system counts also while the VM is idle: then the additive model \
          stops at three quarters of the gain on two vCPUs (`it_stalls_at_three_quarters` in the tests of `refine-paper`). The \
          last column is the bound for a neighbour that takes half of one of P vCPUs.",
     )
