@@ -38,6 +38,7 @@ mod resize;
 mod room;
 mod simulate;
 mod snapshot_file;
+mod statistics;
 mod toml_file;
 mod top;
 mod trace;

@@ -23,6 +23,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use lb_strategies::Choice;
+use presentation::format::decimal;
 use rustix::time::{ClockId, clock_gettime};
 use virtual_cluster::Series;
 
@@ -116,6 +117,11 @@ impl Context {
     fn each<R: Send>(&self, what: &str, runs: usize, run: impl Fn(usize) -> R + Sync) -> Vec<R> {
         simulate::in_parallel(what, runs, run)
     }
+}
+
+/// Numbers with so many decimals, in a list.
+fn text(values: impl IntoIterator<Item = f64>, decimals: usize) -> String {
+    values.into_iter().map(|value| decimal(value, decimals)).collect::<Vec<_>>().join(", ")
 }
 
 /// Repeats the papers and writes their pages.

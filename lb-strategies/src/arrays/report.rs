@@ -1,6 +1,7 @@
 //! Defines the reports on a phase (the time between two syncs, or a balancing window) that the balancer decides by, and
 //! the moves of its decisions.
 
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use super::edges::EdgeReports;
@@ -45,6 +46,14 @@ impl PhaseReport {
     pub fn size(&self) -> usize {
         let of_phase = self.chunks.len() + self.ranks.len() + self.edges.list.len();
         of_phase + self.undecided.iter().map(PhaseReport::size).sum::<usize>()
+    }
+
+    /// True if a chunk must leave its rank, because the rank is to be emptied or the program moves the chunk. O(chunks +
+    /// inactive ranks).
+    fn is_urgent(&self) -> bool {
+        let inactive: FxHashSet<Rank> = self.inactive.iter().copied().collect();
+        let must_leave = |load: &ChunkLoad| load.migratable && inactive.contains(&load.rank);
+        self.chunks.iter().any(|chunk| chunk.wish.is_some() || must_leave(&chunk.load))
     }
 
     /// Length of the phase on the rank that measured the longest, ns.
@@ -120,12 +129,11 @@ impl UndecidedWindows {
     }
 
     /// The same, if the window with the collected ones has seen about a step of the program. None if it has not: the
-    /// window is collected. Ranks that must be emptied, and chunks that their program moves, do not wait.
-    pub fn decide_step(&mut self, window: PhaseReport) -> Option<PhaseReport> {
+    /// window is collected. Ranks that must be emptied, chunks that their program moves, and strategies whose plans need
+    /// not pay (`must_pay`) do not wait.
+    pub fn decide_step(&mut self, window: PhaseReport, must_pay: bool) -> Option<PhaseReport> {
         let sum = self.sum(window);
-        let must_leave = |load: &ChunkLoad| load.migratable && sum.inactive.contains(&load.rank);
-        let is_urgent = sum.chunks.iter().any(|chunk| chunk.wish.is_some() || must_leave(&chunk.load));
-        if !is_urgent && self.cover.is_partial(&sum) {
+        if must_pay && !sum.is_urgent() && self.cover.is_partial(&sum) {
             self.collected = Some(sum);
             return None;
         }
@@ -246,5 +254,30 @@ mod tests {
         let declared = ChunkReport { declared: true, ..chunk(1, 500, 1) };
         sum.extend(window(vec![declared.clone()], [None; 2]));
         assert_eq!(sum.chunks, [declared]);
+    }
+
+    #[test]
+    fn a_window_shorter_than_a_step_is_collected_unless_something_must_leave_or_plans_need_not_pay() {
+        // One of four chunks has run in 7 ns of a step of about 28 ns.
+        let partial = || {
+            let chunks = (0..4).map(|key| chunk(key, 1, u32::from(key == 0))).collect();
+            let mut window = window(chunks, [Some(1), Some(1)]);
+            window.ranks.iter_mut().for_each(|rank| rank.sample.iter_mut().for_each(|it| it.wall_ns = 7));
+            window
+        };
+        let decided = |window, must_pay| UndecidedWindows::default().decide_step(window, must_pay).is_some();
+        assert!(!decided(partial(), true));
+        assert!(decided(partial(), false));
+        assert!(decided(PhaseReport { inactive: vec![Rank(0)], ..partial() }, true), "chunks are on rank 0");
+        assert!(!decided(PhaseReport { inactive: vec![Rank(1)], ..partial() }, true), "rank 1 is empty");
+        let mut wished = partial();
+        wished.chunks[2].wish = Some(Rank(1));
+        assert!(decided(wished, true));
+        let mut windows = UndecidedWindows::default();
+        assert!(windows.decide_step(partial(), true).is_none());
+        assert!(windows.push(partial()), "it is collected too");
+        let sum = windows.decide(partial());
+        assert_eq!((sum.chunks[0].handled, sum.undecided.len()), (3, 0));
+        assert!(!windows.push(partial()), "a decision ends the collection");
     }
 }

@@ -12,6 +12,7 @@ use super::command_line::{self, Setting};
 use super::judge::{Judged, Judgement};
 use super::program::Size;
 use super::recording::Recording;
+use crate::statistics::mean;
 
 /// The error of the replay above which advice is weak.
 const WEAK: f64 = 0.1;
@@ -220,10 +221,6 @@ fn facts(recording: &Recording) -> String {
         duration(recording.message_ns as f64),
         duration(recording.latency_ns as f64),
     )
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// Why the row is less certain than others.

@@ -9,7 +9,6 @@ mod figure_2;
 mod figures;
 mod runs;
 
-use presentation::format::decimal;
 use virtual_cluster::grid_cluster::{JOBS, PROCESSORS, SETS};
 
 use self::runs::{Means, Nodes, Task, What, copies};
@@ -166,8 +165,4 @@ fn setting() -> Grid {
         "compared by their description",
     ]);
     table
-}
-
-fn text(values: impl IntoIterator<Item = f64>, decimals: usize) -> String {
-    values.into_iter().map(|value| decimal(value, decimals)).collect::<Vec<_>>().join(", ")
 }

@@ -14,9 +14,9 @@ use virtual_cluster::pool_scenarios::paper::figure_8_cores_of;
 use self::runs::{
     LEASES, POLICIES, RUPER, Run, STATIC, Trial, mean_speeds, range, spread, trials, trials_of,
 };
-use super::Context;
 use super::page::{Claim, Grid, Live, Page, Panel, Section};
 use super::picture::{chart, line};
+use super::{Context, text};
 
 /// Time between checkpoints in the paper, s. Its claims compare delays with it.
 const INTERVAL_S: f64 = 300.0;
@@ -173,10 +173,6 @@ fn rank_rows(table: &mut Grid, figure: &Figure, trial: &Trial) {
     row("`leases`".into(), &trial.runs[LEASES].rank_ends_s, Some(trial.gain(LEASES)));
     let ideal = vec![trial.ideal_s; trial.runs[STATIC].rank_ends_s.len()];
     row("ideal".into(), &ideal, Some(100.0 * (1.0 - trial.ideal_s / trial.runs[STATIC].makespan_s)));
-}
-
-fn text(values: impl IntoIterator<Item = f64>, decimals: usize) -> String {
-    values.into_iter().map(|value| decimal(value, decimals)).collect::<Vec<_>>().join(", ")
 }
 
 /// What the paper's runs would have gained at the hour of the balanced run, percent, and a table of it. The speed of rank 0 is

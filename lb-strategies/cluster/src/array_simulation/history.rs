@@ -499,12 +499,8 @@ impl EventLoop<'_> {
     pub(super) fn decide(&mut self, gathered: Reports) {
         let mut report = self.phase_report(gathered);
         if let Some(windows) = &mut self.windows {
-            let step = if self.balancer.strategy().terms().must_pay {
-                windows.undecided.decide_step(report)
-            } else {
-                Some(windows.undecided.decide(report))
-            };
-            let Some(step) = step else { return };
+            let must_pay = self.balancer.strategy().terms().must_pay;
+            let Some(step) = windows.undecided.decide_step(report, must_pay) else { return };
             windows.migrates = true;
             report = step;
         }

@@ -150,9 +150,7 @@ impl RefinePaper {
         };
         Ok(Self { refine, searches, terms })
     }
-}
 
-impl RefinePaper {
     /// The plan with the least epsilon of a grid that leaves no rank overloaded, by bisection.
     fn searched(&self, snapshot: &Snapshot) -> Assignment {
         let start = self.refine.start(snapshot);

@@ -7,6 +7,7 @@ use super::runs::{ALWAYS, Run, saved};
 use super::{Context, PAPER};
 use crate::paper::page::{Claim, Grid, Panel, Section};
 use crate::paper::picture;
+use crate::statistics::mean;
 
 /// Numbers of VMs.
 pub(super) const VMS: [u32; 4] = [8, 16, 32, 64];
@@ -127,7 +128,7 @@ impl Programs {
     pub(super) fn parts_of_possible(&self) -> [f64; 2] {
         let parts: Vec<f64> =
             self.disturbed().map(|runs| 100.0 * runs.default_saved() / runs.possible()).collect();
-        [parts.iter().copied().fold(f64::INFINITY, f64::min), parts.iter().sum::<f64>() / parts.len() as f64]
+        [parts.iter().copied().fold(f64::INFINITY, f64::min), mean(&parts)]
     }
 
     pub(super) fn figure_6(&self) -> Section {
@@ -321,7 +322,7 @@ impl Programs {
                 self.at(program, case, 64).paper.seconds / self.at(program, case, 8).paper.seconds
             })
             .collect();
-        let on_64 = parts.iter().sum::<f64>() / parts.len() as f64;
+        let on_64 = mean(&parts);
         Section::new(
             "Figure 7: time by number of VMs",
             "The same runs, and runs on quiet VMs that are all fast (`Homo`).",

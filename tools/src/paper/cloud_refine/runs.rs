@@ -5,6 +5,7 @@ use virtual_cluster::ArrayRun;
 use virtual_cluster::cloud_cluster::Cloud;
 
 use super::{Context, DEFAULT};
+use crate::statistics::mean;
 
 /// A neighbour that never leaves.
 pub(super) const ALWAYS: Option<(f64, f64)> = Some((0.0, 1e9));
@@ -42,7 +43,7 @@ impl Run {
     /// The paper's residual imbalance: maximum over average of the loads with background, mean of all phases.
     pub(super) fn residual_imbalance(&self) -> f64 {
         let all: Vec<f64> = self.run.syncs.iter().map(|sync| sync.decision.imbalance_before).collect();
-        all.iter().sum::<f64>() / all.len().max(1) as f64
+        mean(&all)
     }
 
     /// The part of the run in which each VM computes, with or without its vCPU, percent.

@@ -8,10 +8,7 @@ use super::runs::{ALWAYS, Run};
 use super::{Context, DEFAULT, PAPER};
 use crate::paper::page::{Claim, Grid, Section};
 use crate::paper::picture;
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
+use crate::statistics::mean;
 
 /// The introduction: one slow processor of a hundred.
 pub(super) fn slow_processor(context: &Context) -> Section {

@@ -4,9 +4,9 @@ use presentation::bars::Bars;
 use presentation::format::decimal;
 
 use super::runs::{Chosen, PERIOD, Task, What, choice, copies};
-use super::{CHOICE, Grids, RATIOS, text};
-use crate::paper::Context;
+use super::{CHOICE, Grids, RATIOS};
 use crate::paper::page::{Claim, Grid, Panel, Section};
+use crate::paper::{Context, text};
 
 /// Table 2 of the paper: the best number of copies on 2, 4, ... nodes of each set.
 const TABLE_2: [&[usize]; 2] = [&[2, 4, 4, 4, 4], &[2, 4, 8, 4, 4, 4]];

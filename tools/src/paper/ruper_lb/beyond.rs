@@ -6,9 +6,8 @@ use presentation::format::decimal;
 use virtual_cluster::{Network, SCENARIOS, SWEEPS, Scenario, scenario};
 
 use super::runs::{LEASES, POLICIES, RUPER, STATIC, Trial, range, trials, trials_of};
-use super::text;
-use crate::paper::Context;
 use crate::paper::page::{Claim, Grid, Section};
+use crate::paper::{Context, text};
 
 /// The scenarios of the paper's figures.
 const FIGURES: [&str; 7] = ["F6-1", "F6-2", "F6-3", "F6-4", "F7", "F8a", "F8b"];

@@ -540,10 +540,13 @@ impl Coordinator {
             deliveries = deliveries.saturating_sub(chunks.len() as u64);
         }
         let phase = self.phase_report(occasion.is_window(), chunks, edges, &samples);
-        let must_pay = self.balancer.as_ref().is_some_and(|balancer| balancer.strategy().terms().must_pay);
-        let may_wait = occasion.is_window() && must_pay && self.resize.is_none();
-        let report =
-            if may_wait { self.undecided.decide_step(phase) } else { Some(self.undecided.decide(phase)) };
+        let report = if occasion.is_window() && self.resize.is_none() {
+            let must_pay =
+                self.balancer.as_ref().is_some_and(|balancer| balancer.strategy().terms().must_pay);
+            self.undecided.decide_step(phase, must_pay)
+        } else {
+            Some(self.undecided.decide(phase))
+        };
         let Some(report) = report else {
             self.collected_deliveries += deliveries;
             return None;
