@@ -160,8 +160,9 @@ impl RefinePaper {
             let plan = if refine.is_due(&start) { refine.refine(snapshot, &start) } else { start.clone() };
             (!refine.is_due(&plan)).then_some(plan)
         };
-        // With the last step no rank is overloaded from the beginning.
-        let (mut low, mut high) = (0, (start.level().max(0.0) / EPSILON_STEP) as u32 + 1);
+        // With the last step no rank is overloaded from the beginning. The conversion to an integer saturates, so the
+        // one is added before.
+        let (mut low, mut high) = (0, (start.level().max(0.0) / EPSILON_STEP + 1.0) as u32);
         let mut best = None;
         while low < high {
             let middle = low + (high - low) / 2;
@@ -307,6 +308,15 @@ mod tests {
         coarse.ranks[3].speed = 0.5;
         assert_eq!(assign(LETTER, &coarse), Assignment::current(&coarse));
         assert_ne!(assign(&format!("{LETTER},coarse=on"), &coarse), Assignment::current(&coarse));
+    }
+
+    #[test]
+    fn a_rank_that_is_late_beyond_all_steps_of_epsilon_is_emptied() {
+        // The slow rank takes 5 * 10^11 times the fair time, and epsilon has 2^32 steps of 0.001.
+        let mut snapshot = held(&[2, 2]);
+        [snapshot.ranks[0].speed, snapshot.ranks[1].speed] = [1e6, 1e-6];
+        let assignment = assign("refine-paper", &snapshot);
+        assert_eq!(counts(&snapshot, &assignment), [4, 0]);
     }
 
     #[test]
