@@ -19,8 +19,8 @@
 //!   of a decision. [`CpuCosts`](super::CpuCosts) has the CPU time that the runtime takes from workers for iterations,
 //!   reports, packets, moves, and cold caches after a move. By default all of these cost nothing, and packets are
 //!   handled while workers execute chunks. `chores.rs` defines when workers pay.
-//! - [`Sliced`](super::Sliced) vCPUs run a worker and its neighbours in turn. On [`Crowded`](super::Crowded) vCPUs
-//!   there are more workers than vCPUs.
+//! - [`Sliced`](super::Sliced) vCPUs run a worker and its neighbours in turn. On [`Crowded`](super::Crowded) vCPUs more
+//!   workers than vCPUs take turns. A worker that sleeps needs a vCPU to [wake up](Overheads::wake).
 //!
 //! # What is not modelled
 //! - One balancer on rank 0 decides every window, also under `hierarchical`. In the runtime, `hierarchical` decides in

@@ -93,7 +93,8 @@ fn run(options: &Options, out: &mut dyn Write) -> Result<(), String> {
         write!(out, "{}", table(&all)).map_err(broken)?;
     }
     if chosen(metg::NAME) {
-        write!(out, "{}", metg::compare(&options.programs, &options.ranks, &costs)?).map_err(broken)?;
+        write!(out, "{}", metg::compare(&options.programs, &options.ranks, options.runs, &costs)?)
+            .map_err(broken)?;
     }
     Ok(())
 }

@@ -74,8 +74,8 @@ pub(crate) const PROGRAMS: &[Program] = &[
     Program {
         name: "montecarlo",
         shape: Shape::Pool,
-        options: &["--histories", "400000"],
-        iterations: 400_000,
+        options: &["--histories", "4000000"],
+        iterations: 4_000_000,
         lbs: &["leases"],
         state_bytes: 0,
     },

@@ -67,7 +67,7 @@ pub struct RuntimeCosts {
     pub sync_chunk_ns: f64,
     /// Per chunk of all ranks, on rank 0, to collect the reports and predict loads, at a sync or window, ns.
     pub collect_chunk_ns: f64,
-    /// Per packet of a sync, window or migration, on the rank that gets it, ns.
+    /// Per packet on the rank that gets it, both ends together, ns. Messages that come together are one packet.
     pub packet_ns: f64,
     /// Of a decision of `refine`, whatever the number of chunks and ranks, ns.
     pub decision_ns: f64,
@@ -230,7 +230,9 @@ pub(crate) static COSTS: [Cost; 19] = [
     Cost::new("collect_chunk_ns", "each chunk of all ranks, on rank 0, ns", |costs| {
         &mut costs.collect_chunk_ns
     }),
-    Cost::new("packet_ns", "a packet of a sync, window or migration, ns", |costs| &mut costs.packet_ns),
+    Cost::new("packet_ns", "a packet, both ends together, besides its messages, ns", |costs| {
+        &mut costs.packet_ns
+    }),
     Cost::new("decision_ns", "a decision of `refine`, ns", |costs| &mut costs.decision_ns),
     Cost::new("decision_chunk_ns", "each chunk in it, ns", |costs| &mut costs.decision_chunk_ns),
     Cost::new("decision_rank_ns", "each rank in it, ns", |costs| &mut costs.decision_rank_ns),

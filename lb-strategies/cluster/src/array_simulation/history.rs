@@ -243,8 +243,10 @@ impl<'r> EventLoop<'r> {
                 self.events.at(served, Event::Served { from, to, packet });
             }
             Event::Served { from: _, to, packet } => {
-                if let (Packet::Halo { to, .. }, true) = (packet, self.pays) {
-                    self.chunks[to as usize].crossed += 1;
+                if let (Packet::Halo { to: chunk, .. }, true) = (packet, self.pays) {
+                    let begins_packet = self.places[to as usize].begins_packet(self.now);
+                    let it = &mut self.chunks[chunk as usize];
+                    (it.crossed, it.packets) = (it.crossed + 1, it.packets + u32::from(begins_packet));
                 }
                 self.handle_packet(to, packet);
                 self.occupy(to);
@@ -307,8 +309,8 @@ impl EventLoop<'_> {
                 if !self.places[rank as usize].has_work() {
                     return;
                 }
-                self.running[worker] = Some(Running { job: Job::WakeUp, begun: self.now, cpu_ns: 0.0 });
-                self.events.at(self.now + self.overheads.wake, Event::JobDone { worker });
+                let work = self.work_of(worker, self.overheads.wake as f64);
+                self.begin(worker, Job::WakeUp, work);
             } else if let Some((cpu_ns, chore)) = self.begin_chore(rank) {
                 let work = self.work_of(worker, cpu_ns);
                 self.begin(worker, Job::Chore(chore), work);
@@ -357,10 +359,12 @@ impl EventLoop<'_> {
         let far_ns = *message_cpu as f64 + cpu.message_byte * bandwidths.message_bytes as f64;
         let it = &mut self.chunks[chunk as usize];
         it.crossed = 0;
+        let packets = std::mem::take(&mut it.packets);
         let reloaded = if std::mem::take(&mut it.reloads) { self.array.state_bytes as f64 } else { 0.0 };
         cpu.iteration
             + f64::from(near) * cpu.local_message
             + f64::from(far) * far_ns
+            + f64::from(packets) * cpu.packet
             + reloaded * cpu.reload_byte
     }
 

@@ -5,6 +5,10 @@ use std::collections::VecDeque;
 use super::Home;
 use super::chores::Chores;
 use super::tree::Heard;
+use lb_strategies::pools::machine::Nanos;
+
+/// The time between two polls of a rank in the runtime, ns.
+const POLL: Nanos = 1_000;
 
 pub(super) struct Chunk {
     /// The iteration that it executes next.
@@ -25,6 +29,8 @@ pub(super) struct Chunk {
     pub(super) waits: bool,
     /// Number of messages of other ranks since it began its last iteration; not counted where they cost nothing.
     pub(super) crossed: u32,
+    /// Number of packets that began with one of these.
+    pub(super) packets: u32,
     /// True from its arrival on a rank until its next iteration, for which no cache has its state.
     pub(super) reloads: bool,
     /// CPU time and iterations since they were last reported.
@@ -47,6 +53,7 @@ impl Chunk {
             taken: false,
             waits: false,
             crossed: 0,
+            packets: 0,
             reloads: false,
             cpu_ns: 0.0,
             handled: 0,
@@ -101,6 +108,20 @@ pub(super) struct RankState {
     syncs: Vec<OpenSync>,
     pub(super) heard: Heard,
     pub(super) migration: Migration,
+    /// Messages that come before this time belong to the last packet.
+    next_packet: Nanos,
+}
+
+impl RankState {
+    /// True if a message that comes now begins a packet. Ranks send and receive packets once in this time, so messages
+    /// travel together.
+    pub(super) fn begins_packet(&mut self, now: Nanos) -> bool {
+        let begins = now >= self.next_packet;
+        if begins {
+            self.next_packet = now + POLL;
+        }
+        begins
+    }
 }
 
 /// A sync to which some chunks have come.

@@ -56,6 +56,25 @@ fn an_iteration_and_messages_take_cpu_time_that_is_load() {
 }
 
 #[test]
+fn messages_that_come_together_are_one_packet() {
+    let array = Array { chunks: 4, iterations: 10, period: Period::Steps(10), ..array() };
+    let makespan = |workers: u32| {
+        let cpu = CpuCosts { packet: 700.0, ..CpuCosts::default() };
+        let array = Array { workers: vec![workers; 2], ..array.clone() };
+        let mut vcpus = Traces::constant(|_| 1000.0);
+        let none = ARRAYS.parse("none").expect("listed").into();
+        let overheads = Overheads { cpu, ..Overheads::default() };
+        let run = RunArray::new(&array, none, &mut vcpus).overheads(&overheads);
+        run.exchange(|chunk| vec![(chunk + 2) % 4]).run().makespan()
+    };
+    // Two chunks take turns, so each message is a packet. The first iteration needs none.
+    assert_eq!(makespan(1), 20_000_000 + 2 * 9 * 700);
+    // Both messages come at once, and one chunk of each rank pays. Its own message comes 700 ns later, in the next packet
+    // of the other rank, so the other chunk pays then, and both end together.
+    assert_eq!(makespan(2), 10_000_000 + 5 * 700);
+}
+
+#[test]
 fn reports_packets_and_predictions_occupy_workers_at_a_sync() {
     let cpu = CpuCosts {
         report: 700.0,
@@ -155,4 +174,22 @@ fn a_worker_that_has_stopped_spinning_takes_a_while_to_wake_up() {
     assert_eq!(makespan(1_000_000, 1_200_000), 20_000_000, "it spins for as long as it waits");
     let late = makespan(500_000, 1_200_000);
     assert!((21_000_000..24_000_000).contains(&late), "{late}");
+}
+
+#[test]
+fn a_worker_needs_a_vcpu_to_wake_up() {
+    let array = Array { chunks: 2, iterations: 10, ..array() };
+    let makespan = |vcpus, wake| {
+        let array = array.clone();
+        let mut scenario = ArrayScenario::new("crowd", array, || Box::new(Traces::constant(|_| 1000.0)));
+        scenario.sends_to = Some(std::sync::Arc::new(|chunk| vec![1 - chunk]));
+        scenario.overheads.bandwidths.ranks_per_host = 2;
+        scenario.overheads.wake = wake;
+        scenario.network.rtt = 0;
+        scenario.vcpus_per_host = Some(vcpus);
+        scenario.run(ARRAYS.parse("none").expect("listed").into()).makespan()
+    };
+    assert_eq!((makespan(2, 0), makespan(1, 0)), (10_000_000, 20_000_000));
+    // On one vCPU a rank sleeps while the other executes two iterations, in the first of which it answers.
+    assert_eq!((makespan(2, 300_000), makespan(1, 300_000)), (10_000_000, 20_000_000 + 9 * 300_000));
 }
