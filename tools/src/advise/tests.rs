@@ -164,6 +164,7 @@ fn uneven_chunks_are_to_be_balanced() {
         text.contains("waited") && text.contains("for rank 0, which had 1.50 times the mean work"),
         "{text}"
     );
+    assert!(!text.contains("Others had"), "{text}");
 }
 
 #[test]
@@ -198,6 +199,7 @@ fn a_neighbour_is_given_less_to_disturb() {
     // 16 and 8 chunks, each in 16 units of time instead of 24.
     near(&best["gain"], 1.0 / 3.0, 0.08);
     assert!(text.contains("rank 1, which had its vCPU for 50 % of the time"), "{text}");
+    assert!(text.contains("Others had up to 50 % of a vCPU during the recording"), "{text}");
 }
 
 #[test]

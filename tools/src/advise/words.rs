@@ -75,6 +75,7 @@ pub(super) fn paragraph(recording: &Recording, judgement: &Judgement, out: &mut 
     says.extend(less_certain(recording, judgement));
     says.extend(more_vcpus(recording, judgement));
     says.push(why(recording, judgement));
+    says.extend(others(recording, judgement));
     says.push(checked(judgement));
     if !recording.doubts.is_empty() {
         says.push(format!("Less certain because {}.", recording.doubts.join(", and ")));
@@ -161,6 +162,17 @@ fn reason(recording: &Recording, rank: usize) -> String {
         causes.push(format!("has a vCPU with {:.0} % of the speed of the fastest", 100.0 * speed));
     }
     if causes.is_empty() { "was late by turns".into() } else { causes.join(" and ") }
+}
+
+/// What the advice assumes of others that had part of a vCPU while the run was recorded.
+fn others(recording: &Recording, judgement: &Judgement) -> Option<String> {
+    judgement.best?;
+    let shares = recording.vcpus.iter().map(|vcpu| vcpu.mean_share(recording.took_s));
+    let least = shares.fold(1.0, f64::min);
+    (least < WHOLE).then(|| {
+        let taken = 100.0 * (1.0 - least);
+        format!("Others had up to {taken:.0} % of a vCPU during the recording, and the gain holds only if they still do.")
+    })
 }
 
 fn checked(judgement: &Judgement) -> String {
