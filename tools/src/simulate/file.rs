@@ -269,6 +269,11 @@ fn shape(variants: &[Variant]) -> Result<Shape, Error> {
 }
 
 impl Options {
+    /// True if results also go to files.
+    pub(super) fn has_files(&self) -> bool {
+        self.files.any() || self.trace.is_some()
+    }
+
     /// Runs all variants and writes their results.
     fn simulate<S: Comparable>(
         &self,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::tests::{Scratch, caribou, refused};
+use crate::tests::{Scratch, caribou, exit_code_unread, refused};
 
 /// Two hosts and 32 chunks of 1 ms.
 const SMALL: &str = "\
@@ -66,6 +66,19 @@ fn the_example_can_be_run() {
         .collect();
     let all = simulate(&lines, &["--check"]).expect_err("the trace does not exist");
     assert!(all.contains("neighbours[3].trace: ") && all.contains("20110303.csv: cannot be read"), "{all}");
+}
+
+#[test]
+fn files_are_written_even_if_nobody_reads_the_table() {
+    let (file, csv, dir) =
+        (Scratch::file("unread.toml", SMALL), Scratch::new("unread.csv"), Scratch::new("unread"));
+    let files = ["simulate", "file", file.text(), "--csv", csv.text(), "--trace", dir.text()];
+    assert_eq!(exit_code_unread(&files), 0);
+    assert_eq!(csv.read().lines().count(), 3);
+    assert!(caribou(&["trace", "check", &dir.join("refine")]).unwrap().starts_with("sound: "));
+    let options = "simulate pool --iterations 1e4 --compare static --csv";
+    assert_eq!(exit_code_unread(&options.split(' ').chain([csv.text()]).collect::<Vec<_>>()), 0);
+    assert!(csv.read().contains(",static,"), "{}", csv.read());
 }
 
 #[test]
