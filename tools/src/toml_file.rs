@@ -45,7 +45,12 @@ impl Document {
         let table = DeTable::parse(text).map_err(|error| {
             let line = error.span().map_or(1, |span| lines.at(span.start));
             let what = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
-            Error::File(format!("{name}:{line}: {what}"))
+            let key =
+                error.span().and_then(|span| text.get(span)).map(str::trim).filter(|key| !key.is_empty());
+            Error::File(match (what.as_str(), key) {
+                ("duplicate key", Some(key)) => format!("{name}:{line}: {key}: given twice, expected once"),
+                _ => format!("{name}:{line}: {what}"),
+            })
         })?;
         let root = Node { place: Place::Line(1), value: Value::of_table(&lines, table.get_ref()) };
         Ok(Self { name: name.to_owned(), root })
