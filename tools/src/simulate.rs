@@ -89,6 +89,11 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
 }
 
+/// Reads the text of a scenario file, and returns the number of combinations that it describes.
+pub(crate) fn scenario(text: &str) -> Result<usize, Error> {
+    file::read(text)
+}
+
 /// Returns the number of hosts in a trace of hosts, and notes about the trace, one line each.
 pub(crate) fn hosts(csv: &str) -> Result<(usize, Vec<String>), (u64, String)> {
     host_trace::parse(csv, None).map(|hosts| (hosts.parts.len(), hosts.notes))

@@ -146,7 +146,7 @@ fn check_once(field: &str, values: &[Node], document: &Document) -> Result<(), E
     match values.iter().find(|node| !seen.insert(value(node))) {
         None => Ok(()),
         Some(twice) => {
-            let what = format!("{} is there twice, expected each value once", twice.value.words());
+            let what = format!("{} is there twice, expected each value once", twice.value.found());
             Err(document.wrong_at(&twice.place, field, &what))
         }
     }

@@ -16,7 +16,7 @@ use super::description::program::{Generator, Shape};
 use super::description::{Description, Source, array, pool, steps, wrong};
 use super::files;
 use super::recording::{self, EVENTS_MOST};
-use crate::toml_file::{Document, Node, Place, Value, option_value};
+use crate::toml_file::{Document, Node, Place, Value, one_line, option_value};
 use crate::{Error, input, output, room};
 
 /// The field whose sweep changes the work of all chunks.
@@ -129,6 +129,13 @@ fn tell_of_total_work(variants: &[Variant]) {
     }
 }
 
+/// Reads the text of a file, and returns the number of combinations that it describes. Files that it names are not read.
+pub(super) fn read(text: &str) -> Result<usize, Error> {
+    let variants = variants(&Document::parse("scenario", text)?, Path::new(""))?;
+    shape(&variants)?;
+    Ok(variants.len())
+}
+
 /// A scenario and its policies.
 type Planned<S> = (S, Vec<Policy<<S as Comparable>::Policy>>);
 
@@ -227,10 +234,10 @@ impl Source for Document {
 
     fn line(&self, field: &str, value: &str, what: &str) -> String {
         let place = Document::place(self, field);
-        match what.starts_with("expected") && !value.is_empty() {
+        one_line(&match what.starts_with("expected") && !value.is_empty() {
             true => format!("{place}: {value}, {what}"),
             false => format!("{place}: {what}"),
-        }
+        })
     }
 
     fn words(&self) -> [&'static str; 2] {

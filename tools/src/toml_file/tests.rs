@@ -58,6 +58,7 @@ fn a_fault_names_the_line_the_field_and_the_nearest_name() {
             "[[owner]]\ncount = 1",
             "farm.toml:1: owner: a list of tables, expected one table, with its name in single",
         ),
+        ("\"a\\nb\" = 5", "farm.toml:1: a\\nb: unknown field; known"),
         ("owner = 5", "farm.toml:1: owner: 5, expected a table"),
         ("fields = 5", "farm.toml:1: fields: 5, expected a list or [[tables]]"),
         ("owner.name = true", "farm.toml:1: owner.name: true, expected a text in quotes"),

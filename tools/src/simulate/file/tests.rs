@@ -411,6 +411,68 @@ fn faults_of_other_files_name_the_line_of_the_scenario() {
     refused(simulate(&step, &[]), "cloud.toml:8: neighbours[0].step: \"0s\", expected a time above 0s");
 }
 
+/// Values that some fields refuse.
+const ODD: [&str; 22] = [
+    "0",
+    "-1",
+    "1.5",
+    "1e-9",
+    "1e9",
+    "1e18",
+    "1e400",
+    "nan",
+    "inf",
+    "true",
+    "\"x\"",
+    "\"\"",
+    "\"0s\"",
+    "\"1ns\"",
+    "\"1e6s\"",
+    "[]",
+    "[1, 1]",
+    "[[1]]",
+    "[\"none\"]",
+    "{ a = 1 }",
+    "1979-05-27",
+    "\"a\\nb\"",
+];
+
+#[test]
+fn each_field_of_the_example_refuses_an_odd_value_in_one_line_of_plain_words() {
+    let example = caribou(&["simulate", "file", "--example"]).unwrap();
+    // A sweep with values of its own is in the comments; so is a trace that does not exist.
+    let lines: Vec<&str> = example.lines().take_while(|line| !line.starts_with("# [sweep]")).collect();
+    let (mut taken, mut refused) = (0, 0);
+    for (number, line) in (1..).zip(&lines) {
+        let Some((field, _)) = line.trim_start_matches("# ").split_once(" = ") else { continue };
+        if line.starts_with("# ") && field != "work" {
+            continue;
+        }
+        for value in ODD {
+            let with = |(at, line): (usize, &&str)| {
+                if at == number { format!("{field} = {value}") } else { (*line).to_owned() }
+            };
+            let text: Vec<String> = (1..).zip(&lines).map(with).collect();
+            match simulate(&text.join("\n"), &["--check"]) {
+                Ok(_) => taken += 1,
+                Err(said) => {
+                    refused += 1;
+                    let foreign =
+                        ["u32", "u64", "i64", "f64", "struct ", "invalid type", "sequence", "a string"];
+                    assert!(!foreign.iter().any(|word| said.contains(word)), "{field} = {value}: {said}");
+                    assert!(
+                        said.starts_with("cloud.toml:") && said.contains("expected")
+                            || said.contains("known: "),
+                        "{field} = {value}: {said}"
+                    );
+                    assert_eq!(said.lines().count(), 1, "{field} = {value}: {said}");
+                }
+            }
+        }
+    }
+    assert!(refused > 400 && taken > 50, "{refused} refused, {taken} taken");
+}
+
 #[test]
 fn traces_of_hosts_are_beside_their_vcpus() {
     let shares = Scratch::file("file-shares.csv", "time_s,host,share\n0,a,1\n0,b,0.5\n");
