@@ -49,6 +49,12 @@ impl Document {
                 error.span().and_then(|span| text.get(span)).map(str::trim).filter(|key| !key.is_empty());
             Error::File(one_line(&match (what.as_str(), key) {
                 ("duplicate key", Some(key)) => format!("{name}:{line}: {key}: given twice, expected once"),
+                // What the parser calls a literal string is a value without quotes, or none.
+                (what, _) if what.starts_with("string values must be quoted") => {
+                    let key = text.lines().nth(line - 1).and_then(|line| line.split_once('='));
+                    let field = key.map_or_else(String::new, |(key, _)| format!("{}: ", key.trim()));
+                    format!("{name}:{line}: {field}expected a value: a number, a text in quotes, or a list")
+                }
                 _ => format!("{name}:{line}: {what}"),
             }))
         })?;

@@ -37,7 +37,9 @@ fn read(text: &str) -> Result<Farm, String> {
 #[test]
 fn a_fault_names_the_line_the_field_and_the_nearest_name() {
     for (text, expected) in [
-        ("a = ", "farm.toml:1: "),
+        ("\na = ", "farm.toml:2: a: expected a value: a number, a text in quotes"),
+        ("\na.b = small # old", "farm.toml:2: a.b: expected a value: a number, a text in quotes"),
+        ("a", "farm.toml:1: key with no value, expected `=`"),
         (
             "\n[[fields]]\ncount = 1\n[[fields]]\ncount = 2\nkind = \"big\"",
             "farm.toml:6: fields[1].kind: unknown value \"big\";",

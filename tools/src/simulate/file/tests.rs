@@ -330,7 +330,7 @@ fn runs_with_too_many_changes_of_speed_are_refused_before_they_begin() {
     let slow = SMALL.replace("count = 2", "count = 2\nspeed = 1");
     let sliced = format!("{slow}[costs]\ntime_slice = \"10us\"\n");
     refused(
-        simulate(&sliced.replace("iterations = 100", "iterations = 10000"), &[]),
+        simulate(&sliced.replace("iterations = 100", "iterations = 10000"), &["--check"]),
         "cloud.toml:17: costs.time_slice: 3e10 turns on vCPUs to simulate, expected 1e9 at most",
     );
     simulate(&sliced, &["--check"]).expect("half of the slices of an hour");
@@ -339,7 +339,7 @@ fn runs_with_too_many_changes_of_speed_are_refused_before_they_begin() {
     simulate(&short, &["--check"]).expect("a neighbour of a second");
     let random = slow.replace("host = 1", "random = 1").replace("count = 2", "count = 100000");
     refused(
-        simulate(&random.replace("chunks = 32", "chunks = 100000"), &[]),
+        simulate(&random.replace("chunks = 32", "chunks = 100000"), &["--check"]),
         "cloud.toml:8: neighbours[0].random: 6e11 changes of speed to simulate, expected 1e10 at most",
     );
     let rows: String =
@@ -348,7 +348,10 @@ fn runs_with_too_many_changes_of_speed_are_refused_before_they_begin() {
     let traced = SMALL.replace("host = 1", &format!("trace = \"{}\"", shares.text()));
     simulate(&traced, &["--check"]).unwrap();
     refused(
-        simulate(&traced.replace("count = 2", "count = 100000").replace("chunks = 32", "chunks = 1e6"), &[]),
+        simulate(
+            &traced.replace("count = 2", "count = 100000").replace("chunks = 32", "chunks = 1e6"),
+            &["--check"],
+        ),
         "cloud.toml:7: neighbours[0].trace: 2e10 changes of speed to simulate, 199999 for each worker",
     );
 }
