@@ -63,6 +63,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let costs = options.costs.as_deref().map(MachineCosts::read).transpose()?;
     let recording = recording::Recording { costs, ..recording::read(&trace)? };
     let judgement = judge::judge(&recording)?;
+    let out = &mut output::UntilClosed::new(out, options.files.any());
     words::paragraph(&recording, &judgement, out)?;
     writeln!(out)?;
     words::table(&recording, &judgement, out)?;

@@ -225,6 +225,15 @@ pub fn machine_costs(file: &std::path::Path) -> Result<MachineCosts, String> {
     MachineCosts::read(file).map_err(|error| error.to_string())
 }
 
+/// Reads the text of a scenario file as `caribou simulate file` does, and returns the number of combinations of swept
+/// values that it describes. Files that it names are not read.
+///
+/// # Errors
+/// One line with the line of the text, the field, and what was expected.
+pub fn scenario(text: &str) -> Result<usize, String> {
+    simulate::scenario(text).map_err(|error| error.to_string())
+}
+
 /// Returns the number of hosts in a trace as `--hosts-trace` reads it, and notes about the trace, one line each.
 ///
 /// # Errors

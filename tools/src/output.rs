@@ -1,6 +1,7 @@
 //! Writes result files. A failed write leaves an older file intact, and no result replaces a trace or an input.
 
 mod files;
+mod until_closed;
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -11,6 +12,7 @@ use caribou::trace::block::is_trace;
 use rustix::process::{Resource, getrlimit};
 
 pub(crate) use self::files::Files;
+pub(crate) use self::until_closed::UntilClosed;
 use crate::{Error, input};
 
 /// A result file that is being written. [`persist`](Self::persist) gives it its name and so replaces an older file. A

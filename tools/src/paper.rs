@@ -133,6 +133,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         return Ok(());
     }
     let papers = chosen(&options.names)?;
+    let out = &mut output::UntilClosed::new(out, options.out.is_some());
     let context = Context { hosts: simulate::measured_hosts(&options.hosts_trace)?, quick: false };
     if let Some(folder) = &options.out {
         fs::create_dir_all(folder).map_err(|source| Error::Unwritable { file: folder.clone(), source })?;

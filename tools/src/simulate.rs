@@ -45,7 +45,7 @@ use clap::Subcommand;
 use virtual_cluster::Series;
 
 pub(crate) use self::compare::in_parallel;
-use crate::{Error, input};
+use crate::{Error, input, output};
 
 /// The program to simulate.
 #[derive(clap::Args)]
@@ -66,14 +66,32 @@ enum Program {
     File(Box<file::Options>),
 }
 
+impl Program {
+    /// True if results also go to files.
+    fn has_files(&self) -> bool {
+        match self {
+            Self::Pool(options) => options.has_files(),
+            Self::Array(options) => options.has_files(),
+            Self::Steps(options) => options.has_files(),
+            Self::File(options) => options.has_files(),
+        }
+    }
+}
+
 /// Runs the simulations and writes their results.
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let out = &mut output::UntilClosed::new(out, options.program.has_files());
     match &options.program {
         Program::Pool(options) => pool::run(options, out),
         Program::Array(options) => array::run(options, out),
         Program::Steps(options) => steps::run(options, out),
         Program::File(options) => file::run(options, out),
     }
+}
+
+/// Reads the text of a scenario file, and returns the number of combinations that it describes.
+pub(crate) fn scenario(text: &str) -> Result<usize, Error> {
+    file::read(text)
 }
 
 /// Returns the number of hosts in a trace of hosts, and notes about the trace, one line each.

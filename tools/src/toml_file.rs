@@ -45,7 +45,18 @@ impl Document {
         let table = DeTable::parse(text).map_err(|error| {
             let line = error.span().map_or(1, |span| lines.at(span.start));
             let what = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
-            Error::File(format!("{name}:{line}: {what}"))
+            let key =
+                error.span().and_then(|span| text.get(span)).map(str::trim).filter(|key| !key.is_empty());
+            Error::File(one_line(&match (what.as_str(), key) {
+                ("duplicate key", Some(key)) => format!("{name}:{line}: {key}: given twice, expected once"),
+                // What the parser calls a literal string is a value without quotes, or none.
+                (what, _) if what.starts_with("string values must be quoted") => {
+                    let key = text.lines().nth(line - 1).and_then(|line| line.split_once('='));
+                    let field = key.map_or_else(String::new, |(key, _)| format!("{}: ", key.trim()));
+                    format!("{name}:{line}: {field}expected a value: a number, a text in quotes, or a list")
+                }
+                _ => format!("{name}:{line}: {what}"),
+            }))
         })?;
         let root = Node { place: Place::Line(1), value: Value::of_table(&lines, table.get_ref()) };
         Ok(Self { name: name.to_owned(), root })
@@ -66,7 +77,7 @@ impl Document {
 
     /// The line about a fault of the field with this path, as in `hosts[0].speed`.
     pub(crate) fn wrong(&self, field: &str, what: &str) -> Error {
-        Error::File(format!("{}: {what}", self.place(field)))
+        Error::File(one_line(&format!("{}: {what}", self.place(field))))
     }
 
     /// The file, the line and the field, or the option that set the field.
@@ -102,16 +113,23 @@ impl Document {
 
     /// The line about a fault at this place.
     pub(crate) fn wrong_at(&self, place: &Place, field: &str, what: &str) -> Error {
-        Error::File(match place {
+        Error::File(one_line(&match place {
             Place::Line(line) => format!("{}:{line}: {field}: {what}", self.name),
             Place::Option(option) => format!("{option}: {field}: {what}"),
-        })
+        }))
     }
 
     /// The name of the file.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
+}
+
+/// The text with escapes for line ends and other control characters, which keys and texts of TOML may have.
+pub(crate) fn one_line(text: &str) -> String {
+    let plain =
+        |letter: char| if letter.is_control() { letter.escape_default().to_string() } else { letter.into() };
+    text.chars().map(plain).collect()
 }
 
 /// The value in the text of an option: what TOML reads, or else the text itself, so that `refine` needs no quotes.

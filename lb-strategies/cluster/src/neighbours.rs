@@ -107,13 +107,16 @@ impl Beside {
 
     /// The share of each worker over time.
     pub fn shares(self, neighbours: &[Neighbour]) -> NeighbourShares {
-        NeighbourShares { beside: self, neighbours: neighbours.to_vec() }
+        let mut by_rank = neighbours.to_vec();
+        by_rank.sort_by_key(|neighbour| neighbour.rank);
+        NeighbourShares { beside: self, by_rank }
     }
 }
 
 /// The part of its speed that each worker keeps beside neighbours, as a function of time.
 ///
-/// A part is computed when it is read, because the schedule of a random neighbour has no end. O(neighbours).
+/// A part is computed when it is read, because the schedule of a random neighbour has no end.
+/// O(log neighbours + neighbours of the rank).
 ///
 /// ```
 /// use lb_strategies::{Rank, virtual_time::OnOff};
@@ -127,13 +130,16 @@ impl Beside {
 #[derive(Clone, Debug)]
 pub struct NeighbourShares {
     beside: Beside,
-    neighbours: Vec<Neighbour>,
+    /// In the order of ranks.
+    by_rank: Vec<Neighbour>,
 }
 
 impl Vcpus for NeighbourShares {
     fn speed(&mut self, worker: Worker, now: Nanos) -> (f64, Nanos) {
         let (mut duties, mut until) = (Vec::new(), Nanos::MAX);
-        for neighbour in self.neighbours.iter_mut().filter(|neighbour| neighbour.is_beside(worker)) {
+        let first = self.by_rank.partition_point(|neighbour| neighbour.rank < worker.rank);
+        let of_rank = self.by_rank[first..].iter_mut().take_while(|neighbour| neighbour.rank == worker.rank);
+        for neighbour in of_rank.filter(|neighbour| neighbour.is_beside(worker)) {
             let (is_there, holds_until) = neighbour.presence.at(now);
             if is_there {
                 duties.push(neighbour.duty);

@@ -20,6 +20,11 @@ pub(crate) struct Files {
 }
 
 impl Files {
+    /// True if there is a file to write.
+    pub(crate) fn any(&self) -> bool {
+        self.json.is_some() || self.csv.is_some() || self.plot.is_some()
+    }
+
     /// Checks that the files differ and can be written, before a long computation.
     ///
     /// # Errors

@@ -117,6 +117,11 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 }
 
 impl Options {
+    /// True if results also go to files.
+    pub(super) fn has_files(&self) -> bool {
+        self.common.files.any()
+    }
+
     /// The named scenarios, or the described one once per period, with the requested network and overheads.
     fn scenarios(&self) -> Result<Vec<ArrayScenario>, Error> {
         let source = self.common.cluster.source("--iterations");

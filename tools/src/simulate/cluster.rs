@@ -137,10 +137,11 @@ impl OptionSource {
     fn option(&self, field: &str) -> &str {
         let field: String = field.split(['[', ']']).step_by(2).collect();
         match field.as_str() {
+            "hosts.speed" if self.speeds.is_empty() => "--speed",
             "hosts" | "hosts.speed" => &self.speeds,
             "hosts.count" => "--ranks",
             "hosts.vcpus" => "--workers",
-            "neighbours.host" => "--neighbour",
+            "neighbours.host" | "neighbours.random" => "--neighbour",
             "neighbours.trace" => "--hosts-trace",
             "network.jitter" => "--jitter",
             "program.iterations" | "program.steps" => self.turns,
@@ -149,6 +150,8 @@ impl OptionSource {
             "program.loads" => "--cost recorded",
             "program.units" => "--units",
             "balance.period" => "--period",
+            "costs.calibration" => "--costs",
+            "costs.time_slice" => "--time-slice",
             _ => "",
         }
     }

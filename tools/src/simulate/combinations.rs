@@ -1,16 +1,16 @@
 //! Combines the values of swept fields, and writes the results of all combinations: a table with a row for each
-//! combination and policy, and a picture of the time by the swept field.
+//! combination and policy. `picture` draws the time by the swept field.
+
+mod picture;
 
 use std::io::{self, Write};
 
 use presentation::Table;
-use presentation::chart::{Axis, Chart, Series};
-use presentation::svg::{Area, Svg};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+pub(super) use self::picture::sweep_picture;
 use super::compare::{Comparison, Metrics, Outcome};
 use super::table::{Rows, excess, percent, seconds, write_legend};
-use super::values;
 use crate::Error;
 use crate::toml_file::{Document, Node, Value};
 
@@ -20,13 +20,6 @@ const SEED: &str = "seed";
 const UNSWEPT: [&str; 3] = ["seeds", "sweep", "name"];
 /// Largest number of combinations, because the figures of all are in memory.
 const COMBINATIONS_MOST: usize = 10_000;
-/// A field whose largest value is this many times its smallest has a logarithmic axis.
-const LOGARITHMIC: f64 = 8.0;
-/// Largest number of labels of the horizontal axis.
-const LABELS_MOST: usize = 12;
-/// Size in pixels of one panel of the picture.
-const SIZE: (f64, f64) = (720.0, 360.0);
-
 /// Fields and the values that they take in turn.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
@@ -52,10 +45,17 @@ impl Sweep {
                 let what = "the file has `seeds` too, expected one of them";
                 return Err(document.wrong_at(&seeds[0].place, "sweep.seed", what));
             }
-            if !matches!(node.value, Value::List(_)) {
+            let Value::List(seeds) = &node.value else {
                 let what = format!("{}, expected a list, as in [1, 2, 3]", node.value.kind());
                 return Err(document.wrong("seeds", &what));
+            };
+            for (place, seed) in seeds.iter().enumerate() {
+                if let Err(expected) = presentation::count_parser(0..=u64::MAX)(&seed.value.words()) {
+                    let what = format!("{}, {expected}", seed.value.found());
+                    return Err(document.wrong(&format!("seeds[{place}]"), &what));
+                }
             }
+            check_once("seeds", seeds, document)?;
             sweep.add(SEED, node, document)?;
         }
         let runs = sweep.fields.iter().map(|(_, values)| values.len()).try_fold(1_usize, usize::checked_mul);
@@ -90,7 +90,9 @@ impl Sweep {
                     let what = "it cannot be swept, expected a field as in program.chunks";
                     return Err(document.wrong_at(&node.place, &format!("sweep.{}", field.join(".")), what));
                 }
-                self.push(field.join("."), values, document)
+                let field = field.join(".");
+                check_once(&format!("sweep.{field}"), values, document)?;
+                self.push(field, values, document)
             }
             value => {
                 let what = format!("{}, expected a list of the values to try, as in [64, 256]", value.kind());
@@ -134,10 +136,28 @@ impl Sweep {
     }
 }
 
+/// Refuses a value that is in a list twice, also if it is written in two ways as `64` and `64.0`.
+fn check_once(field: &str, values: &[Node], document: &Document) -> Result<(), Error> {
+    let value = |node: &Node| {
+        let words = node.value.words();
+        words.parse::<f64>().map_or(words, |number| number.to_string())
+    };
+    let mut seen = FxHashSet::default();
+    match values.iter().find(|node| !seen.insert(value(node))) {
+        None => Ok(()),
+        Some(twice) => {
+            let what = format!("{} is there twice, expected each value once", twice.value.found());
+            Err(document.wrong_at(&twice.place, field, &what))
+        }
+    }
+}
+
 /// The outcomes of a policy in a combination, one for each seed.
 struct Row<'c, M> {
     /// The first of the comparisons, without its seed.
     comparison: &'c Comparison<M>,
+    /// The ideal time for each seed, s.
+    ideals_s: Vec<f64>,
     outcomes: Vec<&'c Outcome<M>>,
 }
 
@@ -155,9 +175,10 @@ fn rows<M>(comparisons: &[Comparison<M>]) -> Vec<Row<'_, M>> {
         for outcome in &comparison.outcomes {
             let values: Vec<&str> = fields(comparison).map(|(_, value)| value).collect();
             let place = *places.entry((values, outcome.policy.as_str())).or_insert_with(|| {
-                rows.push(Row { comparison, outcomes: Vec::new() });
+                rows.push(Row { comparison, ideals_s: Vec::new(), outcomes: Vec::new() });
                 rows.len() - 1
             });
+            rows[place].ideals_s.push(comparison.ideal_s);
             rows[place].outcomes.push(outcome);
         }
     }
@@ -195,7 +216,7 @@ fn means<M: Metrics>(comparisons: &[Comparison<M>]) -> Table {
     let columns = heads.len();
     let mut table =
         Table::new(heads).text_columns((0..columns).map(|column| column == words || column + 1 == columns));
-    for Row { comparison, outcomes } in rows(comparisons) {
+    for Row { comparison, outcomes, .. } in rows(comparisons) {
         let times: Vec<f64> = outcomes.iter().map(|outcome| outcome.makespan_s).collect();
         let mean = mean(times.iter().copied());
         let variance =
@@ -219,119 +240,4 @@ fn means<M: Metrics>(comparisons: &[Comparison<M>]) -> Table {
 fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     let count = values.len().max(1) as f64;
     values.sum::<f64>() / count
-}
-
-/// The fields of a panel and their values, and its rows.
-type Panel<'r, 'c, M> = (Vec<(&'c str, &'c str)>, Vec<&'r Row<'c, M>>);
-
-/// A picture of the time by the last swept field, with a line for each policy and a panel for each combination of the
-/// other fields; none without a sweep.
-pub(super) fn sweep_picture<M: Metrics>(comparisons: &[Comparison<M>]) -> Option<String> {
-    let (field, _) = fields(comparisons.first()?).last()?;
-    let rows = rows(comparisons);
-    let scale = Scale::of(field, &rows);
-    let mut panels: Vec<Panel<'_, '_, M>> = Vec::new();
-    for row in &rows {
-        let mut others: Vec<_> = fields(row.comparison).collect();
-        others.pop();
-        match panels.iter_mut().find(|(panel, _)| *panel == others) {
-            Some((_, rows)) => rows.push(row),
-            None => panels.push((others, vec![row])),
-        }
-    }
-    let time = |row: &&Row<'_, M>| mean(row.outcomes.iter().map(|outcome| outcome.makespan_s));
-    let top = 1.08 * rows.iter().map(|row| time(&row)).filter(|time| time.is_finite()).fold(1e-9, f64::max);
-    let columns = (panels.len() as f64).sqrt().ceil().max(1.0) as usize;
-    let lines = panels.len().div_ceil(columns);
-    let title = format!("time by {field}");
-    let mut svg = Svg::new(SIZE.0 * columns as f64, SIZE.1 * lines as f64, &title);
-    for (place, (others, rows)) in panels.iter().enumerate() {
-        let others: Vec<String> = others.iter().map(|(field, value)| format!("{field} {value}")).collect();
-        let caption = if others.is_empty() { comparisons[0].scenario.clone() } else { others.join(", ") };
-        let chart = Chart {
-            caption,
-            horizontal: scale.axis(),
-            vertical: Axis { title: "time (s)".into(), from: 0.0, to: top, whole: false },
-            bands: Vec::new(),
-            level: None,
-            series: lines_of(rows, &scale, time),
-        };
-        let at = (SIZE.0 * (place % columns) as f64, SIZE.1 * (place / columns) as f64);
-        chart.draw_labelled(&mut svg, Area::at(at, SIZE), &scale.labels);
-    }
-    Some(svg.finish())
-}
-
-/// A line for each policy.
-fn lines_of<M>(rows: &[&Row<'_, M>], scale: &Scale, time: impl Fn(&&Row<'_, M>) -> f64) -> Vec<Series> {
-    let mut series: Vec<Series> = Vec::new();
-    for row in rows {
-        let name = &row.outcomes[0].policy;
-        let place = series.iter().position(|series| series.name == *name).unwrap_or_else(|| {
-            let (dots, line) = (Vec::new(), Vec::new());
-            series.push(Series { name: name.clone(), dots, radius: 3.5, opacity: 1.0, line });
-            series.len() - 1
-        });
-        let value = fields(row.comparison).last().map_or("", |(_, value)| value);
-        let point = (scale.at(value), time(row));
-        if point.1.is_finite() {
-            series[place].dots.push(point);
-            series[place].line.push(point);
-        }
-    }
-    series
-}
-
-/// The horizontal axis of a swept field. Its labels are the values. A value is at its number, at the logarithm if the
-/// numbers differ much, or at its place in the sweep if not all values are numbers or times.
-struct Scale {
-    title: String,
-    values: FxHashMap<String, f64>,
-    labels: Vec<(f64, String)>,
-}
-
-impl Scale {
-    fn of<M>(field: &str, rows: &[Row<'_, M>]) -> Self {
-        let mut values: Vec<String> = Vec::new();
-        let mut seen = FxHashSet::default();
-        for (_, value) in rows.iter().filter_map(|row| fields(row.comparison).last()) {
-            if seen.insert(value) {
-                values.push(value.to_owned());
-            }
-        }
-        let numbers: Option<Vec<f64>> = values.iter().map(|value| number(value)).collect();
-        let numbers = match numbers {
-            None => (0..values.len()).map(|place| place as f64).collect(),
-            Some(numbers) => {
-                let [least, most] = extent(&numbers);
-                let logarithmic = least > 0.0 && most / least >= LOGARITHMIC;
-                if logarithmic { numbers.into_iter().map(f64::ln).collect() } else { numbers }
-            }
-        };
-        let every = values.len().div_ceil(LABELS_MOST);
-        let labels = numbers.iter().copied().zip(values.iter().cloned()).step_by(every.max(1)).collect();
-        Self { title: field.to_owned(), values: values.into_iter().zip(numbers).collect(), labels }
-    }
-
-    fn at(&self, value: &str) -> f64 {
-        self.values.get(value).copied().unwrap_or(0.0)
-    }
-
-    fn axis(&self) -> Axis {
-        let [least, most] = extent(&self.values.values().copied().collect::<Vec<_>>());
-        let margin = if most > least { 0.04 * (most - least) } else { 0.5 };
-        Axis { title: self.title.clone(), from: least - margin, to: most + margin, whole: false }
-    }
-}
-
-/// The number in a value, or the seconds of a time.
-fn number(value: &str) -> Option<f64> {
-    let time = || values::time(value).ok().map(|ns| ns as f64 / 1e9);
-    value.parse::<f64>().ok().filter(|number| number.is_finite()).or_else(time)
-}
-
-/// The smallest and the largest number.
-fn extent(numbers: &[f64]) -> [f64; 2] {
-    let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
-    [least, numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max)]
 }

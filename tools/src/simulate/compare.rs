@@ -2,6 +2,7 @@
 //! so its result does not depend on the number of parallel runs.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -36,8 +37,24 @@ impl<P: ?Sized + 'static> Policy<P> {
     /// The policies in a list as `--compare` takes it; all policies of the table without a list.
     pub(super) fn list(table: &Table<P>, list: Option<&str>) -> Result<Vec<Self>, Error> {
         match list {
-            Some(list) => specs(list)?.iter().map(|spec| Self::parse(table, spec)).collect(),
+            Some(list) => {
+                let specs = specs(list)?;
+                check_once(&specs)?;
+                specs.iter().map(|spec| Self::parse(table, spec)).collect()
+            }
             None => table.iter().map(|entry| Self::parse(table, entry.name)).collect(),
+        }
+    }
+}
+
+/// Refuses a specification that is in the list twice. Blanks make no difference.
+fn check_once(specs: &[String]) -> Result<(), Error> {
+    let mut seen = BTreeSet::new();
+    let without_blanks = |spec: &str| spec.split_whitespace().collect::<String>();
+    match specs.iter().find(|spec| !seen.insert(without_blanks(spec))) {
+        None => Ok(()),
+        Some(twice) => {
+            Err(Error::Usage(format!("--compare {twice:?} is there twice, expected each policy once")))
         }
     }
 }

@@ -141,7 +141,7 @@ pub(super) struct Neighbours {
     /// The format of the traces; none to know it by the first line.
     pub(super) format: Option<super::host_trace::Format>,
     /// Time between two samples of a trace, ns, instead of what the trace says.
-    #[serde(default, deserialize_with = "fields::time")]
+    #[serde(default, deserialize_with = "fields::step")]
     pub(super) step: Option<Nanos>,
     /// The series of the first host, counted from 0.
     #[serde(default, deserialize_with = "fields::seed")]
@@ -196,7 +196,7 @@ pub(super) struct Costs {
     #[serde(default, deserialize_with = "fields::part")]
     pub(super) noise: Option<f64>,
     /// A file of `caribou calibrate`. Its costs replace those of messages, decisions and moves.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fields::file")]
     pub(super) calibration: Option<PathBuf>,
 }
 

@@ -16,8 +16,13 @@ use super::description::program::{Generator, Shape};
 use super::description::{Description, Source, array, pool, steps, wrong};
 use super::files;
 use super::recording::{self, EVENTS_MOST};
-use crate::toml_file::{Document, Node, Place, Value, option_value};
-use crate::{Error, output, room};
+use crate::toml_file::{Document, Node, Place, Value, one_line, option_value};
+use crate::{Error, input, output, room};
+
+/// The field whose sweep changes the work of all chunks.
+const CHUNKS: &str = "program.chunks";
+/// Longest name of a directory, bytes.
+const NAME_MOST: usize = 200;
 
 /// A file that describes everything.
 const EXAMPLE: &str = include_str!("file/example.toml");
@@ -94,7 +99,8 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         (Shape::Array, trace) => {
             let scenarios = build::<ArrayScenario>(&variants, array::scenario)?;
             scenarios.iter().for_each(|(_, policies)| tell_without_messages(policies));
-            let traces = trace.as_deref().map(|dir| traces(&scenarios, dir)).transpose()?;
+            tell_of_total_work(&variants);
+            let traces = trace.as_deref().map(|dir| traces(&variants, &scenarios, dir)).transpose()?;
             options.simulate(&variants, &scenarios, out)?;
             traces.map_or(Ok(()), |traces| record_all(&traces, out))
         }
@@ -109,6 +115,25 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
             options.simulate(&variants, &build::<StepScenario>(&variants, steps::scenario)?, out)
         }
     }
+}
+
+/// Prints a line about a sweep over the number of chunks that also sweeps the work of all.
+fn tell_of_total_work(variants: &[Variant]) {
+    let Some(Variant { document, description, swept }) = variants.first() else { return };
+    if description.program.work.is_none() && swept.iter().any(|(field, _)| field == CHUNKS) {
+        let place = document.wrong(
+            &format!("sweep.{CHUNKS}"),
+            "each chunk has the same work, so more chunks have more in all; `program.work` sets the work of all",
+        );
+        input::note(&place.to_string());
+    }
+}
+
+/// Reads the text of a file, and returns the number of combinations that it describes. Files that it names are not read.
+pub(super) fn read(text: &str) -> Result<usize, Error> {
+    let variants = variants(&Document::parse("scenario", text)?, Path::new(""))?;
+    shape(&variants)?;
+    Ok(variants.len())
 }
 
 /// A scenario and its policies.
@@ -145,24 +170,26 @@ struct Traced<'s> {
 }
 
 /// The traces to write, of all runs. Creates their directories, so that a fault is known before the simulation.
-fn traces<'s>(scenarios: &'s [Planned<ArrayScenario>], dir: &Path) -> Result<Vec<Traced<'s>>, Error> {
+fn traces<'s>(
+    variants: &[Variant],
+    scenarios: &'s [Planned<ArrayScenario>],
+    dir: &Path,
+) -> Result<Vec<Traced<'s>>, Error> {
     check_events(scenarios)?;
-    let runs: Vec<_> = scenarios
+    let runs: Vec<_> = variants
         .iter()
-        .enumerate()
-        .flat_map(|(place, (scenario, policies))| {
-            policies.iter().map(move |policy| (place, scenario, policy))
+        .zip(scenarios)
+        .flat_map(|(Variant { swept, .. }, (scenario, policies))| {
+            policies.iter().map(move |policy| (trace_name(swept, &policy.spec), scenario, policy))
         })
         .collect();
-    let is_swept = scenarios.len() > 1;
-    let mut names: Vec<String> =
-        runs.iter().map(|(place, _, policy)| trace_name(is_swept.then_some(*place), &policy.spec)).collect();
-    if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
-        // Policies that differ in other letters only: the number of the run tells them apart.
-        names = (0..).zip(&runs).map(|(run, (_, _, policy))| trace_name(Some(run), &policy.spec)).collect();
-    }
+    let different = runs.iter().map(|(name, ..)| name).collect::<BTreeSet<_>>().len();
+    let are_clear = different == runs.len() && runs.iter().all(|(name, ..)| name.len() <= NAME_MOST);
     let mut traces = Vec::new();
-    for ((_, scenario, policy), name) in runs.iter().copied().zip(&names) {
+    for (number, (name, scenario, policy)) in runs.iter().enumerate() {
+        // Names that are too long, or that differ in other letters only, have the number of the row.
+        let begin: String = name.chars().take(NAME_MOST / 4).collect();
+        let name = if are_clear { name.clone() } else { format!("{}+{begin}", number + 1) };
         let dir = if runs.len() == 1 { dir.to_owned() } else { dir.join(name) };
         output::check_dir(&dir)?;
         traces.push(Traced { scenario, policy, dir });
@@ -183,11 +210,14 @@ fn record_all(traces: &[Traced<'_>], out: &mut dyn Write) -> Result<(), Error> {
     Ok(())
 }
 
-/// The name of a directory: the number of the variant or of the run, if there are several, and the policy.
-fn trace_name(number: Option<usize>, spec: &str) -> String {
+/// The name of the directory of a run, as its row in the table begins: the values of swept fields, and the policy.
+fn trace_name(swept: &[(String, String)], spec: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-=.".contains(letter);
-    let policy: String = spec.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
-    number.map_or_else(|| policy.clone(), |number| format!("{number}-{policy}"))
+    let plain = |text: &str| -> String {
+        text.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect()
+    };
+    let values = swept.iter().map(|(field, value)| plain(&format!("{field}={value}")));
+    values.chain([plain(spec)]).collect::<Vec<_>>().join("+")
 }
 
 /// A file with one value of each swept field.
@@ -204,10 +234,10 @@ impl Source for Document {
 
     fn line(&self, field: &str, value: &str, what: &str) -> String {
         let place = Document::place(self, field);
-        match what.starts_with("expected") && !value.is_empty() {
+        one_line(&match what.starts_with("expected") && !value.is_empty() {
             true => format!("{place}: {value}, {what}"),
             false => format!("{place}: {what}"),
-        }
+        })
     }
 
     fn words(&self) -> [&'static str; 2] {
@@ -231,6 +261,11 @@ fn variants(document: &Document, folder: &Path) -> Result<Vec<Variant>, Error> {
             let place = Place::Line(1);
             // A name of one step can always be set.
             let _ = document.set("costs", Node { place, value: costs });
+        } else if let Some(costs) =
+            document.field("costs").filter(|costs| !matches!(costs.value, Value::Fields(_)))
+        {
+            let what = format!("{}, expected a table, or a file of caribou calibrate", costs.value.found());
+            return Err(document.wrong("costs", &what));
         }
         let mut description: Description = document.read()?;
         folder.clone_into(&mut description.folder);
@@ -269,6 +304,11 @@ fn shape(variants: &[Variant]) -> Result<Shape, Error> {
 }
 
 impl Options {
+    /// True if results also go to files.
+    pub(super) fn has_files(&self) -> bool {
+        self.files.any() || self.trace.is_some()
+    }
+
     /// Runs all variants and writes their results.
     fn simulate<S: Comparable>(
         &self,

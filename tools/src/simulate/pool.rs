@@ -83,6 +83,11 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 }
 
 impl Options {
+    /// True if results also go to files.
+    pub(super) fn has_files(&self) -> bool {
+        self.common.files.any()
+    }
+
     /// The named scenarios, or the described one, on the requested network.
     fn scenarios(&self) -> Result<Vec<Scenario>, Error> {
         let mut description = self.common.describe(false)?;

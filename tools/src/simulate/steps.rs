@@ -109,6 +109,13 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     common.run(&[scenario], &policies, |_, _| Ok(()), out)
 }
 
+impl Options {
+    /// True if results also go to files.
+    pub(super) fn has_files(&self) -> bool {
+        self.common.files.any()
+    }
+}
+
 impl StepOptions {
     /// The program of a description.
     fn program(&self) -> Program {

@@ -75,6 +75,12 @@ pub(super) fn scale(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "expected a factor from 1e-6 to 1e6".to_owned())
 }
 
+/// Units of work.
+pub(super) fn work(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (1e-6..=1e15).contains(number));
+    number.ok_or_else(|| "expected a number of units from 1e-6 to 1e15".to_owned())
+}
+
 /// A speed in units per second.
 pub(super) fn speed(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok();

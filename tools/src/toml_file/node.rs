@@ -124,6 +124,15 @@ impl Value {
         }
     }
 
+    /// The value as an error line shows it: a text in quotes, and the kind of what is long.
+    pub(crate) fn found(&self) -> String {
+        match self {
+            Self::Text(text) => format!("{text:?}"),
+            Self::Number(_) | Self::Flag(_) | Self::Date(_) => self.words(),
+            Self::List(_) | Self::Fields(_) => self.kind().to_owned(),
+        }
+    }
+
     /// The value as text, without quotes. A list has brackets.
     pub(crate) fn words(&self) -> String {
         match self {

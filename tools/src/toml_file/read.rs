@@ -41,6 +41,24 @@ impl Fault {
     }
 }
 
+/// What serde expected, in words of TOML instead of Rust.
+fn in_toml(expected: &str) -> String {
+    let whole = |most: u64| format!("a whole number from 0 to {most}");
+    match expected {
+        "a string" => "a text in quotes".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a map" => "a table".to_owned(),
+        // A list, or tables with a head in double brackets.
+        "a sequence" => "a list or [[tables]]".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "u8" => whole(u8::MAX.into()),
+        "u16" => whole(u16::MAX.into()),
+        "u32" => whole(u32::MAX.into()),
+        "u64" | "usize" => whole(u64::MAX),
+        other => other.to_owned(),
+    }
+}
+
 impl Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field(), self.what)
@@ -60,11 +78,12 @@ impl de::Error for Fault {
             Unexpected::Seq => "a list".to_owned(),
             Unexpected::Map => "a table".to_owned(),
             Unexpected::Bool(flag) => flag.to_string(),
+            Unexpected::Signed(number) => number.to_string(),
+            Unexpected::Unsigned(number) => number.to_string(),
+            Unexpected::Float(number) => number.to_string(),
             found => found.to_string(),
         };
-        // What serde calls a sequence is a list here, or tables with a head in double brackets.
-        let expected = expected.to_string().replace("a sequence", "a list or [[tables]]");
-        Self::new(format!("{found}, expected {expected}"))
+        Self::new(format!("{found}, expected {}", in_toml(&expected.to_string())))
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
@@ -127,21 +146,39 @@ impl<'de> Deserializer<'de> for &'de Node {
     ) -> Result<V::Value, Fault> {
         match &self.value {
             Value::Text(text) => visitor.visit_enum(text.as_str().into_deserializer()),
-            value => Err(Fault::new(format!("{}, expected one of {}", value.kind(), names.join(", ")))),
+            value => Err(Fault::new(format!("{}, expected one of {}", value.found(), names.join(", ")))),
         }
     }
 
-    /// A number is text as it was written, for fields that parse it themselves.
+    /// Serde would also read a list, with an element for each field.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let is_table = |node: &Node| matches!(node.value, Value::Fields(_));
+        match &self.value {
+            Value::Fields(_) => self.deserialize_any(visitor),
+            Value::List(list) if list.iter().all(is_table) => Err(Fault::new(
+                "a list of tables, expected one table, with its name in single brackets".to_owned(),
+            )),
+            value => Err(Fault::new(format!("{}, expected a table", value.found()))),
+        }
+    }
+
+    /// A number, or true, is text as it was written, for fields that parse it themselves.
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match &self.value {
             Value::Number(text) => visitor.visit_borrowed_str(text),
+            Value::Flag(flag) => visitor.visit_borrowed_str(if *flag { "true" } else { "false" }),
             _ => self.deserialize_any(visitor),
         }
     }
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map struct identifier ignored_any
+        tuple_struct map identifier ignored_any
     }
 }
 

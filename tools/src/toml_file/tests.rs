@@ -10,6 +10,8 @@ struct Field {
     count: u32,
     #[serde(default)]
     kind: Option<Kind>,
+    #[serde(default)]
+    name: Option<String>,
 }
 
 #[derive(Debug, Deserialize, PartialEq)]
@@ -35,22 +37,35 @@ fn read(text: &str) -> Result<Farm, String> {
 #[test]
 fn a_fault_names_the_line_the_field_and_the_nearest_name() {
     for (text, expected) in [
-        ("a = ", "farm.toml:1: "),
+        ("\na = ", "farm.toml:2: a: expected a value: a number, a text in quotes"),
+        ("\na.b = small # old", "farm.toml:2: a.b: expected a value: a number, a text in quotes"),
+        ("a", "farm.toml:1: key with no value, expected `=`"),
         (
             "\n[[fields]]\ncount = 1\n[[fields]]\ncount = 2\nkind = \"big\"",
             "farm.toml:6: fields[1].kind: unknown value \"big\";",
         ),
         ("owner = { count = 1, cuont = 2 }", "farm.toml:1: owner.cuont: unknown field, did you mean count?"),
-        ("[owner]\ncount = \"x\"", "farm.toml:2: owner.count: \"x\", expected u32"),
+        (
+            "[owner]\ncount = \"x\"",
+            "farm.toml:2: owner.count: \"x\", expected a whole number from 0 to 4294967295",
+        ),
         ("\n[owner]\nkind = \"small\"", "farm.toml:2: owner.count: it is missing"),
-        ("[[fields]]\ncount = [1]", "farm.toml:2: fields[0].count: a list, expected u32"),
+        ("[[fields]]\ncount = [1]", "farm.toml:2: fields[0].count: a list, expected a whole number"),
         ("filds = 3", "farm.toml:1: filds: unknown field, did you mean fields?"),
         ("count = 3", "farm.toml:1: count: unknown field; known: fields, owner"),
+        ("[owner]\ncount = 1\nkind = 7", "farm.toml:3: owner.kind: 7, expected one of small, very-large"),
+        ("[owner]\ncount = 1\ncount = 2", "farm.toml:3: count: given twice, expected once"),
+        ("[owner]\ncount = 1\n[[owner]]", "farm.toml:3: "),
         (
-            "[owner]\ncount = 1\nkind = 7",
-            "farm.toml:3: owner.kind: a number, expected one of small, very-large",
+            "[[owner]]\ncount = 1",
+            "farm.toml:1: owner: a list of tables, expected one table, with its name in single",
         ),
-        ("[owner]\ncount = 1\ncount = 2", "farm.toml:3: duplicate key"),
+        ("\"a\\nb\" = 5", "farm.toml:1: a\\nb: unknown field; known"),
+        ("owner = 5", "farm.toml:1: owner: 5, expected a table"),
+        ("fields = 5", "farm.toml:1: fields: 5, expected a list or [[tables]]"),
+        ("owner.name = true", "farm.toml:1: owner.name: true, expected a text in quotes"),
+        ("owner.name = 1.5", "farm.toml:1: owner.name: 1.5, expected a text in quotes"),
+        ("owner.kind = true", "farm.toml:1: owner.kind: true, expected one of small"),
     ] {
         let line = read(text).expect_err(text);
         assert!(line.starts_with(expected), "{line:?} instead of {expected:?}");
@@ -67,7 +82,10 @@ fn integers_may_have_another_radix() {
         assert_eq!(farm.map(|farm| farm.owner.map(|owner| owner.count)), Ok(Some(count)), "{text}");
     }
     let line = read("owner.count = 0xfffffffff").unwrap_err();
-    assert!(line.starts_with("farm.toml:1: owner.count: ") && line.contains("expected u32"), "{line}");
+    assert!(
+        line.starts_with("farm.toml:1: owner.count: ") && line.contains("expected a whole number"),
+        "{line}"
+    );
 }
 
 #[test]
@@ -83,10 +101,10 @@ fn options_replace_fields_and_are_named_in_faults() {
     assert_eq!(set("fields[1].count", "1").unwrap_err(), "[1]: there are 1, counted from [0]");
     assert!(set("owner..count", "1").unwrap_err().contains("is not a field"));
     assert!(set("owner.count.x", "1").unwrap_err().contains("expected no field of a number"));
-    let fields = vec![Field { count: 5, kind: Some(Kind::VeryLarge) }];
+    let fields = vec![Field { count: 5, kind: Some(Kind::VeryLarge), name: None }];
     assert_eq!(
         document.read::<Farm>().unwrap(),
-        Farm { fields, owner: Some(Field { count: 6, kind: None }) }
+        Farm { fields, owner: Some(Field { count: 6, kind: None, name: None }) }
     );
     let place = Place::Option("--set owner.cuont=1".into());
     document.set("owner.cuont", option_value("1", &place)).unwrap();

@@ -68,7 +68,7 @@ pub(in super::super) fn overlay(
     scenario: &mut ArrayScenario,
 ) -> Result<(), Error> {
     set_network(description, &mut scenario.network);
-    set_costs(description, scenario)?;
+    set_costs(description, source, scenario)?;
     check_count(scenario, source)?;
     check_times(scenario, source)?;
     let (chunks, ranks) = (scenario.array.chunks, scenario.array.workers.len());
@@ -111,7 +111,11 @@ pub(in super::super) fn set_network(description: &Description, network: &mut Net
 }
 
 /// Sets bandwidths, costs and errors.
-fn set_costs(description: &Description, scenario: &mut ArrayScenario) -> Result<(), Error> {
+fn set_costs(
+    description: &Description,
+    source: &dyn Source,
+    scenario: &mut ArrayScenario,
+) -> Result<(), Error> {
     let Description { network, costs, .. } = description;
     if let Some(rate) = costs.move_bandwidth {
         scenario.move_cost = MoveCost { bytes_per_second: rate, ..scenario.move_cost };
@@ -135,7 +139,9 @@ fn set_costs(description: &Description, scenario: &mut ArrayScenario) -> Result<
         ..Overheads::default()
     };
     if let Some(file) = &costs.calibration {
-        MachineCosts::read(&description.folder.join(file))?.apply(scenario);
+        let costs = MachineCosts::read(&description.folder.join(file));
+        let place = source.place("costs.calibration");
+        costs.map_err(|error| Error::File(format!("{place}{error}")))?.apply(scenario);
     }
     Ok(())
 }
@@ -224,9 +230,10 @@ fn cost(description: &Description, source: &dyn Source, generator: Generator) ->
     match generator {
         Generator::Pic => Ok(ChunkCost::Shaped(Shape::HotSpot(program.spot))),
         Generator::Recorded => {
-            let Some(loads) = &program.loads else {
-                let what = "it is missing, expected a trace, or the files STEM.RANK.json or STEM.RANK.vom without RANK";
-                return Err(wrong(source, "program.loads", &"", what));
+            let Some(loads) = program.loads.as_ref().filter(|loads| !loads.is_empty()) else {
+                let found = if program.loads.is_none() { "it is missing" } else { "an empty name" };
+                let files = "a trace, or the files STEM.RANK.json or STEM.RANK.vom without RANK";
+                return Err(wrong(source, "program.loads", &"", &format!("{found}, expected {files}")));
             };
             let stem = description.folder.join(loads).display().to_string();
             Ok(ChunkCost::Recorded { stem, scale: program.scale.unwrap_or(1.0) })
@@ -259,6 +266,8 @@ fn shaped(description: &Description, source: &dyn Source, shape: Shape) -> Resul
         return Err(wrong(source, "program.chunks", &"", &what));
     }
     let chunks = program.chunks.unwrap_or(each);
+    // A unit of the simulation is the mean cost of a chunk.
+    let cluster = cluster.faster(program.work.map_or(1.0, |work| f64::from(chunks) / work));
     let array = array(description, source, chunks, program.iterations.unwrap_or(ITERATIONS), workers)?;
     let walked = f64::from(chunks) * array.iterations as f64;
     if matches!(shape, Shape::Walk(_)) && walked > WALKED_MOST {
@@ -268,8 +277,10 @@ fn shaped(description: &Description, source: &dyn Source, shape: Shape) -> Resul
         return Err(wrong(source, "program.cost", &"walk", &what));
     }
     let costs = shape.costs(chunks, array.iterations, description.seed());
+    let iterations = array.iterations;
     let scenario = ArrayScenario { costs, ..on(&cluster, array)? };
     let scenario = exchanging(description, source, scenario)?;
+    cluster.check_work(walked, "program.iterations", iterations)?;
     cluster.check_ideal(scenario.ideal_s(), "program.iterations", scenario.array.iterations)?;
     Ok(scenario)
 }
@@ -282,7 +293,10 @@ fn recorded(
     scale: f64,
 ) -> Result<ArrayScenario, Error> {
     let program = &description.program;
-    let loads = recorded::read(&source.place("program.loads"), stem)?;
+    let loads = recorded::read("", stem).map_err(|error| {
+        let place = source.place("program.loads");
+        Error::File(format!("{place}{error}"))
+    })?;
     recorded::note(stem, &loads, scale);
     let cluster = Cluster::new(description, source, Defaults { hosts: loads.ranks(), speed: 1.0 }, None)?;
     let homes = loads.homes_on(cluster.ranks());
@@ -292,11 +306,18 @@ fn recorded(
         return Err(wrong(source, "program.chunks", &given, &what));
     }
     let iterations = program.iterations.unwrap_or(loads.phases());
-    let array = array(description, source, chunks, iterations, cluster.workers())?;
+    let workers = cluster.workers();
+    // As if all workers had as much as the busiest rank.
+    let work = scale
+        * loads.mean_phase_s()
+        * iterations as f64
+        * workers.iter().map(|&one| f64::from(one)).sum::<f64>();
+    let array = array(description, source, chunks, iterations, workers)?;
     let array = Array { state_bytes: state_bytes_of(program.state_bytes, stem, &loads), ..array };
     let costs = ChunkCosts::Listed(loads.costs(scale));
     let scenario = ArrayScenario { costs, homes: Some(homes.into()), ..on(&cluster, array)? };
     let scenario = exchanging(description, source, scenario)?;
+    cluster.check_work(work, "program.iterations", iterations)?;
     cluster.check_ideal(scenario.ideal_s(), "program.iterations", scenario.array.iterations)?;
     Ok(scenario)
 }

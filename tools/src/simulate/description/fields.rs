@@ -26,7 +26,7 @@ impl<'de> Visitor<'de> for Words {
     type Value = Written;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number or a text")
+        f.write_str("a value")
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Written, E> {
@@ -49,7 +49,7 @@ impl<'de> serde::Deserialize<'de> for Word {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match deserializer.deserialize_str(Words)? {
             Written::One(text) => Ok(Self(text)),
-            Written::List(_) => Err(D::Error::custom("a list, expected a number or a text")),
+            Written::List(_) => Err(D::Error::custom("a list, expected a value")),
         }
     }
 }
@@ -63,6 +63,11 @@ fn fault(text: &str, expected: &str) -> String {
         Ok(_) => format!("{text}, {expected}"),
         Err(_) => format!("{text:?}, {expected}"),
     }
+}
+
+/// The part of a line that says what was expected, because the value is before it already.
+fn only_expected(line: &str) -> String {
+    line.find("expected").map_or(line, |begin| &line[begin..]).to_owned()
 }
 
 /// Reads one value.
@@ -105,6 +110,11 @@ macro_rules! fields {
 fields! {
     /// A time with its unit, ns.
     time: Nanos = values::time;
+    /// A time above 0, ns.
+    step: Nanos = |text| match values::time(text)? {
+        0 => Err("expected a time above 0s".to_owned()),
+        step => Ok(step),
+    };
     /// A time slice, ns.
     slice: Nanos = overheads::slice;
     /// A size, bytes.
@@ -128,11 +138,13 @@ fields! {
     /// A part from 0 to 1.
     part: f64 = overheads::part;
     /// The part of a vCPU that a process wants.
-    duty: f64 = super::super::neighbour::duty;
+    duty: f64 = |text| super::super::neighbour::duty(text).map_err(|line: String| only_expected(&line));
+    /// Units of work.
+    work: f64 = values::work;
     /// A factor of loads.
     scale: f64 = values::scale;
     /// When chunks are balanced.
-    period: Period = |text| text.parse();
+    period: Period = |text| text.parse().map_err(|line: String| only_expected(&line));
     /// The time of a decision.
     decision: Decision = overheads::decision;
 }
@@ -153,7 +165,9 @@ pub(super) fn speeds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
             .map(|speed| Some(Speeds::Same(speed)))
             .map_err(|what| D::Error::custom(fault(&text, &what))),
         Written::List(list) => {
-            let read = |text: &String| values::speed_or_0(text).map_err(D::Error::custom);
+            let read = |text: &String| {
+                values::speed_or_0(text).map_err(|what| D::Error::custom(fault(text, &only_expected(&what))))
+            };
             list.iter().map(read).collect::<Result<_, _>>().map(|speeds| Some(Speeds::Each(speeds)))
         }
     }
@@ -167,7 +181,17 @@ pub(super) fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     })
 }
 
+/// The name of a file.
+fn path(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() { Err("expected the name of a file".to_owned()) } else { Ok(PathBuf::from(text)) }
+}
+
+/// A file.
+pub(super) fn file<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
+    one(deserializer, path)
+}
+
 /// A file, or a list of files.
 pub(super) fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<PathBuf>>, D::Error> {
-    each(deserializer, |text| Ok(PathBuf::from(text)))
+    each(deserializer, path)
 }

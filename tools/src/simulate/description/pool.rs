@@ -26,7 +26,9 @@ pub(in super::super) fn scenario(description: &Description, source: &dyn Source)
     let text = program.cost.as_deref().unwrap_or("constant");
     let cost =
         values::cost(text).map_err(|what| wrong(source, "program.cost", &format!("{text:?}"), &what))?;
+    let iterations = pool.iterations;
     let scenario = Scenario::new(description.name(), pool, cluster.vcpus()?);
+    cluster.check_work(iterations as f64, "program.iterations", iterations)?;
     let costs = match cost {
         values::Cost::Constant => Costs::Equal,
         values::Cost::Lognormal(sigma) => Costs::lognormal(sigma, description.seed()),

@@ -14,6 +14,9 @@ pub(in super::super) struct Program {
     /// Chunks of an array.
     #[serde(default, deserialize_with = "fields::chunks")]
     pub(in super::super) chunks: Option<u32>,
+    /// Units of work of all chunks in an iteration; none for one unit for each chunk.
+    #[serde(default, deserialize_with = "fields::work")]
+    pub(in super::super) work: Option<f64>,
     /// Iterations of each chunk, or of a pool.
     #[serde(default, deserialize_with = "fields::count")]
     pub(in super::super) iterations: Option<u64>,
@@ -91,13 +94,13 @@ pub(in super::super) enum Pattern {
 
 /// The generators, their names, and their fields.
 const GENERATORS: [(Generator, &str, &[&str]); 7] = [
-    (Generator::Array, "array", &["chunks", "iterations", "cost", "exchange", "task", "state_bytes"]),
-    (Generator::Stencil, "stencil", &["chunks", "iterations", "cost", "task", "state_bytes"]),
-    (Generator::Pic, "pic", &["chunks", "iterations", "spot", "task", "state_bytes"]),
+    (Generator::Array, "array", &["chunks", "work", "iterations", "cost", "exchange", "task", "state_bytes"]),
+    (Generator::Stencil, "stencil", &["chunks", "work", "iterations", "cost", "task", "state_bytes"]),
+    (Generator::Pic, "pic", &["chunks", "work", "iterations", "spot", "task", "state_bytes"]),
     (
         Generator::TaskBench,
         "task-bench",
-        &["pattern", "chunks", "iterations", "cost", "radix", "task", "state_bytes"],
+        &["pattern", "chunks", "work", "iterations", "cost", "radix", "task", "state_bytes"],
     ),
     (Generator::Recorded, "recorded", &["loads", "scale", "chunks", "iterations", "exchange", "state_bytes"]),
     (Generator::Pool, "pool", &["iterations", "cost", "task"]),
@@ -123,6 +126,7 @@ impl Program {
     fn given(&self) -> impl Iterator<Item = &'static str> {
         let all = [
             ("chunks", self.chunks.is_some()),
+            ("work", self.work.is_some()),
             ("iterations", self.iterations.is_some()),
             ("cost", self.cost.is_some()),
             ("task", self.task.is_some()),
@@ -168,6 +172,11 @@ impl Program {
     /// Units of work per second of a vCPU of speed 1, if the program says how long a unit takes.
     pub(super) fn per_second(&self, source: &dyn Source) -> Result<Option<f64>, Error> {
         match self.task {
+            Some(_) if self.work.is_some() => {
+                let what =
+                    "`task` is the time of each chunk, and `work` the sum of all, expected one of them";
+                Err(wrong(source, "program.work", &"", what))
+            }
             Some(0) => Err(wrong(source, "program.task", &"0s", "expected a time above 0")),
             Some(ns) => Ok(Some(1e9 / ns as f64)),
             None => Ok(None),

@@ -85,6 +85,7 @@ pub(in super::super) fn scenario(
     cluster.check_all_compute()?;
     let times = Times::Vcpus(Arc::new(cluster.vcpus()?), of_ranks);
     let scenario = StepScenario { name: description.name(), program: step_program, times };
+    cluster.check_work(units as f64 * steps as f64, "program.steps", steps)?;
     cluster.check_ideal(scenario.ideal_s(), "program.steps", steps)?;
     Ok(scenario)
 }
