@@ -49,6 +49,7 @@ impl Spread {
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "the numbers are whole")]
 mod tests {
     use super::*;
 

@@ -130,6 +130,7 @@ pub(super) fn choice(periods: &[Period], rule: Rule) -> Chosen {
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "the sums are of whole numbers, or nothing is added")]
 mod tests {
     use super::*;
 

@@ -8,7 +8,7 @@ use super::runs::{Nodes, Task, Times, What, copies};
 use crate::paper::Context;
 use crate::paper::page::{Grid, Section};
 
-/// Number of draws for each row. All rows have the same, because a row takes as long as a set in the other figures.
+/// Number of draws for each row: fewer than in the figures, because each of the rows takes as long as a set there.
 pub(super) const DRAWS: usize = 60;
 
 /// The constants of set two, one at a time, and in words what nodes that differ more change.
