@@ -157,8 +157,9 @@ pub struct Cloud {
     pub second_half: f64,
     /// The iterations of a run without balancing between which a VM interferes with the last VM.
     pub interferes: Option<(f64, f64)>,
-    /// How a neighbour takes time from a VM.
-    pub beside: Beside,
+    /// Whether the time that a neighbour takes counts as CPU time of the VM, as under KVM (section IV). The VM then seems to run
+    /// at half of its speed.
+    pub hidden: bool,
     /// When chunks are balanced.
     pub period: Period,
     /// What syncs cost, and how well they measure.
@@ -193,7 +194,7 @@ impl Cloud {
             slow: 0,
             second_half: 1.0,
             interferes: None,
-            beside: Beside::Vcpu,
+            hidden: false,
             period: Period::Steps(if vms < 64 { 20 } else { 50 }),
             syncs: Syncs::default(),
         }
@@ -236,11 +237,10 @@ impl Cloud {
             presence: Presence::Between { from_s, to_s },
             ..Neighbour::always(Rank(vms - 1))
         });
-        let shares = self.beside.shares(neighbour.as_slice());
-        let slows = self.beside == Beside::Core;
+        let shares = Beside::Vcpu.shares(neighbour.as_slice());
         let mut scenario = ArrayScenario::new(program.name(), array, move || {
             let (speeds, shares) = (Box::new(speeds.clone()), shares.clone());
-            Box::new(if slows { Shared::slowed(speeds, shares) } else { Shared::new(speeds, shares) })
+            Box::new(if cloud.hidden { Shared::slowed(speeds, shares) } else { Shared::new(speeds, shares) })
         });
         scenario.costs = ChunkCosts::Listed(CostTable::new(program.chunks(), program.costs()));
         // The barrier has the time of all messages of an iteration.

@@ -65,6 +65,7 @@ impl Exchange {
             return everywhere(last);
         }
         match self {
+            Self::Direct if all == 0.0 => direct_without_bytes(parts, delay_s, workers),
             Self::Direct => direct(parts, wire, workers),
             Self::Ring => {
                 let mut arrivals = vec![0.0_f64; workers];
@@ -94,6 +95,32 @@ impl Exchange {
             }
         }
     }
+}
+
+/// The same as [`direct`] for parts that take no time on a link, in O(parts + workers): a worker has its own parts at once, and
+/// the last part of the others after the delay.
+fn direct_without_bytes(parts: &[Part], delay_s: f64, workers: usize) -> Vec<f64> {
+    // The last part of all, and the last one of any other worker.
+    let (mut last, mut other): (Option<Part>, Option<Part>) = (None, None);
+    for &part in parts {
+        match last {
+            Some(known) if known.at_s >= part.at_s => {
+                if known.by != part.by && other.is_none_or(|other| other.at_s < part.at_s) {
+                    other = Some(part);
+                }
+            }
+            Some(known) if known.by == part.by => last = Some(part),
+            _ => (last, other) = (Some(part), last),
+        }
+    }
+    let mut arrivals: Vec<f64> = (0..workers)
+        .map(|to| if last.is_some_and(|last| last.by == to) { other } else { last })
+        .map(|part| part.map_or(0.0, |part| part.at_s + delay_s))
+        .collect();
+    for part in parts {
+        arrivals[part.by] = arrivals[part.by].max(part.at_s);
+    }
+    arrivals
 }
 
 fn direct(parts: &[Part], Wire { delay_s, bytes_per_s }: Wire, workers: usize) -> Vec<f64> {
@@ -126,6 +153,8 @@ mod tests {
 
     const WIRE: Wire = Wire { delay_s: 1e-3, bytes_per_s: 1e6 };
 
+    const WIRE_OF_HALF_A_SECOND: Wire = Wire { delay_s: 0.5, bytes_per_s: 1e6 };
+
     /// When the last worker has all parts, if all have computed 1 kB at the same time.
     fn last(exchange: Exchange, workers: usize) -> f64 {
         let parts: Vec<Part> = (0..workers).map(|by| Part { by, at_s: 1.0, bytes: 1e3 }).collect();
@@ -142,6 +171,21 @@ mod tests {
         let times: Vec<f64> = ways.iter().map(|way| last(*way, 4)).collect();
         assert_eq!(times, [1.004, 1.006, 1.017, 1.012, 1.005]);
         assert!(ways.iter().all(|way| Some(last(*way, 1)) == Some(1.0)), "alone nothing is sent");
+    }
+
+    #[test]
+    fn parts_without_bytes_arrive_as_if_they_passed_the_links() {
+        // Ties, several parts of one worker, and workers without a part.
+        for of in
+            [vec![(0, 1.0), (1, 3.0), (2, 3.0)], vec![(1, 5.0), (1, 4.0), (0, 4.5)], vec![(2, 1.0)], vec![]]
+        {
+            let parts: Vec<Part> = of.iter().map(|&(by, at_s)| Part { by, at_s, bytes: 0.0 }).collect();
+            assert_eq!(
+                direct_without_bytes(&parts, 0.5, 4),
+                direct(&parts, WIRE_OF_HALF_A_SECOND, 4),
+                "{parts:?}"
+            );
+        }
     }
 
     #[test]

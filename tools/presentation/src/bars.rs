@@ -24,6 +24,9 @@ pub struct Bars {
     pub groups: Vec<String>,
     /// The series: a name, and a value for each group. A value that is not a number has no bar.
     pub series: Vec<(String, Vec<f64>)>,
+    /// For each series, the ends of a line over each bar, such as of the middle 90 % of the values behind a mean. Empty
+    /// for a series without such lines.
+    pub ranges: Vec<Vec<[f64; 2]>>,
     /// A horizontal line for comparison.
     pub level: Option<f64>,
     /// Whether the vertical axis is logarithmic, from a power of ten below the least value.
@@ -37,6 +40,8 @@ const BELOW: f64 = 30.0;
 /// Part of the width of a group that its bars take.
 const FILLED: f64 = 0.8;
 const GRID: &str = "#dddddd";
+/// Colour of the lines over bars.
+const RANGE: &str = "#333333";
 
 impl Bars {
     /// A chart without series.
@@ -51,6 +56,7 @@ impl Bars {
             title: title.into(),
             groups: groups.into_iter().map(Into::into).collect(),
             series: Vec::new(),
+            ranges: Vec::new(),
             level: None,
             decades: false,
         }
@@ -60,6 +66,22 @@ impl Bars {
     #[must_use]
     pub fn series(mut self, name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
         self.series.push((name.into(), values.into_iter().collect()));
+        self.ranges.push(Vec::new());
+        self
+    }
+
+    /// Adds a line over each bar of the last series, between two values. Without a series it has no effect.
+    ///
+    /// ```
+    /// use presentation::bars::Bars;
+    /// let bars = Bars::new("", "speedup", ["2 nodes"]).series("copies", [1.5]).ranges([[1.2, 1.9]]);
+    /// assert_eq!(bars.ranges, [[[1.2, 1.9]]]);
+    /// ```
+    #[must_use]
+    pub fn ranges(mut self, ranges: impl IntoIterator<Item = [f64; 2]>) -> Self {
+        if let Some(last) = self.ranges.last_mut() {
+            *last = ranges.into_iter().collect();
+        }
         self
     }
 
@@ -100,8 +122,14 @@ impl Bars {
                 let left = inner.left + begin + place as f64 * bar_width;
                 let height = inner.height * scale.part(value);
                 let bar = Area::at((left, inner.bottom() - height), (0.92 * bar_width, height));
-                let says = format!("{name}, {group_name}: {}", short(value));
+                let range = self.ranges.get(place).and_then(|of| of.get(group)).copied();
+                let between = range.map(|[low, high]| format!(" ({} to {})", short(low), short(high)));
+                let says = format!("{name}, {group_name}: {}{}", short(value), between.unwrap_or_default());
                 svg.rect(bar, colour(place), Some(&says));
+                if let Some(range) = range {
+                    let ends = range.map(|value| inner.bottom() - inner.height * scale.part(value));
+                    draw_range(svg, left + 0.46 * bar_width, 0.2 * bar_width, ends);
+                }
             }
         }
         if let Some(level) = self.level {
@@ -127,7 +155,9 @@ impl Bars {
     }
 
     fn scale(&self) -> Scale {
-        let values = || self.series.iter().flat_map(|(_, values)| values).copied().filter(|v| v.is_finite());
+        let ends = || self.ranges.iter().flatten().flatten();
+        let bars = || self.series.iter().flat_map(|(_, values)| values);
+        let values = || bars().chain(ends()).copied().filter(|value| value.is_finite());
         let most = values().chain(self.level).fold(f64::MIN_POSITIVE, f64::max);
         if !self.decades {
             return Scale { from: 0.0, to: 1.06 * most, decades: false };
@@ -164,6 +194,14 @@ impl Scale {
     }
 }
 
+/// Draws a vertical line at `x` between two heights, with a short line of twice `half` at each end.
+fn draw_range(svg: &mut Svg, x: f64, half: f64, ends: [f64; 2]) {
+    svg.line((x, ends[0]), (x, ends[1]), RANGE, 1.0);
+    for y in ends {
+        svg.line((x - half, y), (x + half, y), RANGE, 1.0);
+    }
+}
+
 fn colour(place: usize) -> &'static str {
     COLOURS[place % COLOURS.len()]
 }
@@ -197,6 +235,15 @@ mod tests {
             assert!(text.contains(words), "{words}: {text}");
         }
         assert!(!text.contains("one, y") && !text.contains("NaN"), "{text}");
+    }
+
+    #[test]
+    fn a_range_is_a_line_over_its_bar_and_fits_into_the_chart() {
+        let bars = Bars::new("", "s", ["x"]).series("one", [1.0]).ranges([[0.5, 4.0]]).series("two", [2.0]);
+        assert!(bars.scale().part(4.0) < 1.0, "the axis ends above all ranges");
+        let text = drawn(&bars);
+        assert!(text.contains("one, x: 1 (0.5 to 4)<") && text.contains("two, x: 2<"), "{text}");
+        assert_eq!(text.matches(RANGE).count(), 3, "a line and its two ends: {text}");
     }
 
     #[test]

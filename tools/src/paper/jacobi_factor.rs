@@ -33,8 +33,8 @@ pub(super) fn page(context: &Context) -> Page {
         here: format!(
             "balancing removes {saved:.0} % of the idle time that unequal nodes cause, and the order of the exchanges is the paper's. With \
              send/recv and sendrecv more than 8 or 16 nodes are slower, with allgatherv by doubling not yet. The greatest speedups are {:.2}, \
-             {:.2} and {:.2}: they grow faster with the size than the paper's, which an allgatherv in a ring explains. One division is enough \
-             while nodes do not change; beside a neighbour that comes later it is not.",
+             {:.2} and {:.2}: they grow faster with the size than the paper's. [Other networks](#the-network-behind-the-three-speedups) are tried \
+             below. One division is enough while nodes do not change; beside a neighbour that comes later it is not.",
             greatest[0], greatest[1], greatest[2]
         ),
         setting: setting(),

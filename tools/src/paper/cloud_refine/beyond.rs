@@ -19,7 +19,7 @@ pub(super) fn neighbour_models(context: &Context) -> Section {
         Cloud { interferes: ALWAYS, syncs, ..Cloud::new(Program::Grid { side: 4096, block: 128 }, vms) }
     });
     let runs = all(context, "cloud-refine, models of a neighbour", &clouds, &strategies);
-    let heads = "VMs | additive, epsilon 0.001 | additive, least epsilon | share, least epsilon | refine | possible | 1 - P / (2 (P - 0.5))";
+    let heads = "VMs | additive, epsilon 0.001 | additive, least epsilon | share, least epsilon | refine | best achievable gain | 1 - P / (2 (P - 0.5))";
     let mut table = Grid::new(
         "Saved of the compute time, percent, by a grid of 4096 x 4096 cells in 1024 chunks. Syncs and moves cost nothing.",
         heads,
@@ -29,11 +29,11 @@ pub(super) fn neighbour_models(context: &Context) -> Section {
         let barriers = 499.0 * virtual_cluster::cloud_cluster::BARRIER_S;
         let computing = |run: &Run| run.seconds - barriers;
         let cells = (1..strategies.len()).map(|place| saved(computing(&runs[place]), computing(&runs[0])));
-        let possible = saved(cloud.bound_s() - barriers, computing(&runs[0]));
-        worst = worst.max(possible - saved(computing(&runs[strategies.len() - 1]), computing(&runs[0])));
+        let best_gain = saved(cloud.bound_s() - barriers, computing(&runs[0]));
+        worst = worst.max(best_gain - saved(computing(&runs[strategies.len() - 1]), computing(&runs[0])));
         let p = f64::from(vms);
         let least = 100.0 * (1.0 - p / (2.0 * (p - 0.5)));
-        let numbers = cells.chain([possible, least]).map(|it| format!("{it:.1}"));
+        let numbers = cells.chain([best_gain, least]).map(|it| format!("{it:.1}"));
         table.row(std::iter::once(vms.to_string()).chain(numbers));
     }
     Section::new(
@@ -42,12 +42,12 @@ pub(super) fn neighbour_models(context: &Context) -> Section {
          less from a VM with less work. `refine` assumes that it takes a share of the time. The neighbours here are other VMs, which \
          are not seen while a VM is idle. So each sync corrects a part of the error of the last one, and the additive model saves \
          a little less, with more moves. A neighbour in the same operating system counts also while the VM is idle: then the additive model \
-         stops at three quarters of the gain on two vCPUs (`it_stalls_at_three_quarters` in the tests of `refine-paper`). The \
+         stops at three quarters of the best achievable gain on two vCPUs (`it_stalls_at_three_quarters` in the tests of `refine-paper`). The \
          last column is the bound for a neighbour that takes half of one of P vCPUs.",
     )
     .table(table)
     .best(format!(
-        "`refine` comes within {worst:.1} points of what is possible; the iterations before the first sync are not balanced."
+        "`refine` comes within {worst:.1} points of the best achievable gain; the iterations before the first sync are not balanced."
     ))
 }
 
@@ -77,7 +77,7 @@ pub(super) fn future_work(context: &Context) -> Section {
     };
     let mut table = Grid::new(
         "",
-        "experiment | none s | refine-paper saves % | moves | default saves % | moves | possible %",
+        "experiment | none s | refine-paper saves % | moves | default saves % | moves | best achievable gain %",
     );
     table.row(row_of(&large, "512 VMs, 16,384 chunks, a neighbour"));
     table.row(row_of(&short, "32 VMs, a neighbour for 30 iterations"));

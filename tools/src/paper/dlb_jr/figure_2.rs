@@ -1,74 +1,98 @@
-//! Figures 2 and 8: the time of a step against Y for balancing and copies, and the threshold between both.
+//! Figure 2: the time of a step against Y for balancing and copies, and the threshold between both.
 
 use lb_strategies::supersteps::Line;
+use lb_strategies::virtual_time::SplitMix64;
 use presentation::format::decimal;
-use virtual_cluster::grid_cluster::{JOBS, SETS};
+use virtual_cluster::grid_cluster::{JOBS, JobTimeModel, SETS};
 
-use super::runs::{Nodes, PERIOD, Period, periods};
+use super::choice::{PERIOD, Period, lines, periods};
+use super::runs::Nodes;
 use crate::paper::Context;
 use crate::paper::page::{Claim, Grid, Panel, Section};
 use crate::paper::picture::{chart, dots, line};
+use crate::statistics::Spread;
 
 /// The lines of the paper, times in ms: balanced, and with four copies on four nodes. Its threshold.
 const PAPER: [(f64, f64, f64); 2] = [(1.2779, 7157.0, 0.9597), (2.0475, 1224.0, 0.9228)];
 const PAPER_EQUAL_AT_MS: f64 = 7708.0;
 
-/// Four nodes of set two at the lowest ratio; runs of the paper's experiment.
-fn runs(context: &Context) -> Vec<Vec<Period>> {
-    let steps = context.repetitions(JOBS as u64, 600);
-    let nodes = Nodes { name: String::new(), times: SETS[1].draw(1), by_step: false, steps };
-    let runs = context.repetitions(100, 30) as usize;
-    context.each("dlb-jr, figure 2", runs, |run| periods(&nodes.scenario(4, 10, run as u64), 4))
+/// Number of samples of the draws from which the spread of lines is taken.
+const SAMPLES: usize = 200;
+
+/// The periods of four nodes of a model at the lowest ratio, with balancing and four copies, by draw.
+pub(super) fn runs(context: &Context, model: JobTimeModel, draws: usize) -> Vec<Vec<Period>> {
+    let nodes = Nodes::drawn(model, context.repetitions(JOBS as u64, 600));
+    context.each("dlb-jr, figures 2 and 8", draws, |draw| {
+        periods(&nodes.scenario(&nodes.times(draw as u64), 4, 10, draw as u64), 4)
+    })
 }
 
-/// The lines of balancing and copies.
-pub(super) fn lines(points: &[Period]) -> [Line; 2] {
-    let fit = |of: fn(&Period) -> f64| {
-        let points: Vec<(f64, f64)> =
-            points.iter().map(|period| (1e3 * period.y, 1e3 * of(period))).collect();
-        Line::fit(&points).expect("Y is not always the same")
-    };
-    [fit(|period| period.balanced), fit(|period| period.copied)]
+/// The same on set two, as in the paper.
+pub(super) fn runs_of_set_two(context: &Context) -> Vec<Vec<Period>> {
+    runs(context, SETS[1], context.draws())
 }
 
+/// The Y at which both lines are equal, s.
 pub(super) fn equal_at(lines: &[Line; 2]) -> f64 {
     (lines[0].intercept - lines[1].intercept) / (lines[1].slope - lines[0].slope)
 }
 
 /// The part of periods in which the method is the faster one that the threshold names, in percent.
-fn right(points: &[Period], threshold_ms: f64) -> f64 {
-    let agrees = |period: &&Period| (1e3 * period.y < threshold_ms) == (period.copied < period.balanced);
+pub(super) fn right(points: &[Period], threshold: f64) -> f64 {
+    let agrees = |period: &&Period| (period.y < threshold) == (period.copied < period.balanced);
     100.0 * points.iter().filter(agrees).count() as f64 / points.len().max(1) as f64
 }
 
-/// Figure 2: the regressions.
-pub(super) fn section(context: &Context) -> Section {
-    let points = runs(context).concat();
-    let lines = lines(&points);
-    let [balanced, copied] = lines;
-    let threshold = equal_at(&lines);
+/// The lines of samples of the runs: as many runs as there are, some of them several times. They show how far the lines
+/// depend on the draws.
+fn sampled_lines(runs: &[Vec<Period>]) -> Vec<[Line; 2]> {
+    let mut random = SplitMix64::new(2);
+    let mut sample = || {
+        let chosen = (0..runs.len()).flat_map(|_| &runs[random.number() as usize % runs.len()]);
+        lines(&chosen.copied().collect::<Vec<_>>())
+    };
+    (0..SAMPLES).filter_map(|_| sample()).collect()
+}
+
+/// The section, from the runs of set two.
+pub(super) fn section(runs: &[Vec<Period>]) -> Section {
+    let points = runs.concat();
+    let both = lines(&points).expect("Y is not always the same");
+    let [balanced, copied] = both;
+    let (threshold, samples) = (equal_at(&both), sampled_lines(runs));
     let mut table = Grid::new(
-        format!("Mean time of {PERIOD} steps as a line over Y, in ms."),
-        "method | the paper | R² | here | R² | correlation",
+        format!(
+            "Mean time of {PERIOD} steps as a line over Y, in ms: of {} draws of the job times, one run each. In brackets the middle 90 % of \
+             {SAMPLES} samples of these draws.",
+            runs.len()
+        ),
+        "method | the paper: slope | constant | R² | here: slope | constant | R²",
     );
     for (place, name) in ["balanced (DLB)", "4 copies (4-JR)"].into_iter().enumerate() {
         let (slope, intercept, square) = PAPER[place];
-        let Line { slope: own, intercept: begin, correlation } = lines[place];
+        let Line { slope: own, intercept: begin, correlation } = both[place];
+        let spread = |mean: f64, of: fn(&Line) -> f64| {
+            Spread::around(mean, &samples.iter().map(|lines| of(&lines[place])).collect::<Vec<_>>())
+        };
         table.row([
             name.to_owned(),
-            format!("{slope} Y + {intercept:.0}"),
+            format!("{slope:.2}"),
+            format!("{intercept:.0}"),
             format!("{square:.2}"),
-            format!("{own:.4} Y + {begin:.0}"),
-            format!("{:.2}", correlation * correlation),
-            format!("{correlation:.3}"),
+            spread(own, |line| line.slope).cell(2),
+            spread(1e3 * begin, |line| 1e3 * line.intercept).cell(0),
+            spread(correlation * correlation, |line| line.correlation * line.correlation).cell(2),
         ]);
     }
+    let thresholds: Vec<f64> = samples.iter().map(|lines| 1e3 * equal_at(lines)).collect();
+    let thresholds = Spread::around(1e3 * threshold, &thresholds);
     table.row([
         "equal at Y =".to_owned(),
+        String::new(),
         format!("{PAPER_EQUAL_AT_MS:.0}"),
         String::new(),
-        format!("{threshold:.0}"),
         String::new(),
+        thresholds.cell(0),
         String::new(),
     ]);
     // A picture of some hundred points.
@@ -76,7 +100,7 @@ pub(super) fn section(context: &Context) -> Section {
     let far = shown.iter().map(|period| period.y).fold(0.0, f64::max);
     let cloud =
         |name: &str, of: fn(&Period) -> f64| dots(name, shown.iter().map(|period| (period.y, of(period))));
-    let through = |name: &str, line_of: Line| line(name, [0.0, far].map(|y| (y, 1e-3 * line_of.at(1e3 * y))));
+    let through = |name: &str, line_of: Line| line(name, [0.0, far].map(|y| (y, line_of.at(y))));
     let picture = chart(
         "4 nodes of set two, ratio 0.01",
         "Y (s)",
@@ -91,9 +115,6 @@ pub(super) fn section(context: &Context) -> Section {
     let squares = [balanced, copied].map(|line| line.correlation * line.correlation);
     let clear: Vec<Period> =
         points.iter().copied().filter(|period| (period.copied / period.balanced - 1.0).abs() > 0.1).collect();
-    let side = |period: &Period| 1e3 * period.y / threshold;
-    let far_off: Vec<Period> =
-        points.iter().copied().filter(|period| side(period) < 0.5 || side(period) > 2.0).collect();
     let longer = |of: &dyn Fn(&Period) -> f64| {
         let least: f64 = points.iter().map(|period| period.balanced.min(period.copied)).sum();
         100.0 * (points.iter().map(of).sum::<f64>() / least - 1.0)
@@ -110,19 +131,28 @@ pub(super) fn section(context: &Context) -> Section {
         Claim::new("The time of a step is linear in Y, for both methods.", "R² 0.96 and 0.92")
             .here(format!("R² {:.2} and {:.2}", squares[0], squares[1]))
             .holds("R² of DLB is at least 0.9", squares[0] >= 0.9)
-            .holds("R² of copies is at least 0.9", squares[1] >= 0.9),
+            .holds("R² of copies is at least 0.9", squares[1] >= 0.9)
+            .because("Nodes with very long jobs are far from both lines, and weigh most."),
+    )
+    .claim(
+        Claim::new("Y and the times are correlated.", "0.97")
+            .here(format!("{:.3} for DLB, {:.3} for copies", balanced.correlation, copied.correlation))
+            .holds("at least 0.95 for DLB", balanced.correlation >= 0.95)
+            .holds("at least 0.95 for copies", copied.correlation >= 0.95)
+            .because("The paper does not say for which method. Copies depend on the fastest node of a group more than Y does."),
     )
     .claim(
         Claim::new("Copies have the steeper line and the smaller constant, so there is a threshold Y*.", "slopes 1.28 and 2.05, constants 7157 and 1224 ms")
-            .here(format!("slopes {:.2} and {:.2}, constants {:.0} and {:.0} ms", balanced.slope, copied.slope, balanced.intercept, copied.intercept))
+            .here(format!("slopes {:.2} and {:.2}, constants {:.0} and {:.0} ms", balanced.slope, copied.slope, 1e3 * balanced.intercept, 1e3 * copied.intercept))
             .holds("the line of copies is steeper", copied.slope > balanced.slope)
             .holds("it begins lower", copied.intercept < balanced.intercept)
+            .because("The lines depend on the job times that are drawn.")
             .fitted(),
     )
     .claim(
         Claim::new("The threshold.", "Y* = 7708 ms")
-            .here(format!("{threshold:.0} ms"))
-            .holds("within 25 % of the paper's", (threshold / PAPER_EQUAL_AT_MS - 1.0).abs() < 0.25)
+            .here(format!("{} ms", thresholds.cell(0)))
+            .holds("within 25 % of the paper's", (1e3 * threshold / PAPER_EQUAL_AT_MS - 1.0).abs() < 0.25)
             .because(
                 "The threshold is a ratio of small differences: it depends on the constants, which are divisions, sends and the deviation of \
                  job times from their prediction. Those of the drawn job times are not the paper's.",
@@ -135,73 +165,11 @@ pub(super) fn section(context: &Context) -> Section {
             .holds("true of at least 80 % of the periods", all_right >= 80.0)
             .holds("true of at least 90 % where the methods differ by more than 10 %", clear_right >= 90.0)
             .because(format!(
-            "Near the threshold chance decides: of the periods with Y below half or above twice the threshold, the rule is right in {} %. Always \
-             taking the method that the rule names takes {} % longer than always the faster one; always DLB takes {} %, always copies {} %.",
-            decimal(right(&far_off, threshold), 0),
-            decimal(longer(&|period| if 1e3 * period.y < threshold { period.copied } else { period.balanced }), 1),
-            decimal(longer(&|period| period.balanced), 1),
-            decimal(longer(&|period| period.copied), 1)
-        )),
-    )
-}
-
-/// Figure 8: one run over its periods.
-pub(super) fn figure_8(context: &Context) -> Section {
-    let runs = runs(context);
-    let threshold = equal_at(&lines(&runs.concat()));
-    // The run of the paper crosses the threshold. Here, the run whose periods are most evenly on both sides of it.
-    let below = |run: &[Period]| run.iter().filter(|period| 1e3 * period.y < threshold).count();
-    let even = |run: &Vec<Period>| (2 * below(run)).abs_diff(run.len());
-    let run = runs.iter().min_by_key(|run| even(run)).expect("there are runs");
-    let over = |of: fn(&Period) -> f64| {
-        run.iter().enumerate().map(move |(place, period)| (((place + 1) * PERIOD) as f64, of(period)))
-    };
-    let picture = chart(
-        "one run, 4 nodes of set two",
-        "iteration",
-        "time (s)",
-        vec![
-            line("Y", over(|period| period.y)),
-            line("step, balanced", over(|period| period.balanced)),
-            line("step, 4 copies", over(|period| period.copied)),
-            line("threshold Y*", [(0.0, 1e-3 * threshold), ((run.len() * PERIOD) as f64, 1e-3 * threshold)]),
-        ],
-    );
-    let mut table = Grid::new(
-        format!("Means of {PERIOD} iterations, seconds. Y* is {:.2} s.", 1e-3 * threshold),
-        "iterations | Y | balanced | 4 copies | faster | by the threshold",
-    );
-    let name = |copies: bool| if copies { "copies" } else { "balanced" };
-    for (place, period) in run.iter().enumerate() {
-        table.row([
-            format!("{} - {}", place * PERIOD + 1, (place + 1) * PERIOD),
-            format!("{:.2}", period.y),
-            format!("{:.2}", period.balanced),
-            format!("{:.2}", period.copied),
-            name(period.copied < period.balanced).to_owned(),
-            name(1e3 * period.y < threshold).to_owned(),
-        ]);
-    }
-    let (on_both, agree) = (below(run), right(run, threshold));
-    let differs = run.iter().map(|period| (period.copied / period.balanced - 1.0).abs()).sum::<f64>()
-        / run.len() as f64;
-    let all = right(&runs.concat(), threshold);
-    Section::new(
-        "Figure 8: Y and both times in one run",
-        "The paper shows a run in which Y rises above Y* = 7708 ms: copies are faster until iteration 900, then DLB. The levels of the drawn \
-         nodes do not drift, so most runs stay on one side. This is the run that is most evenly on both sides.",
-    )
-    .picture("figure-8", "Y and the times of steps with balancing and with copies in one run", [Panel::from(picture)])
-    .table(table)
-    .claim(
-        Claim::new("In a run, the side of the threshold tells the faster method.", "until iteration 900 copies, after 1400 DLB")
-            .here(format!("{} % of this run's {} periods ({on_both} below Y*), {} % of all runs", decimal(agree, 0), run.len(), decimal(all, 0)))
-            .holds("in at least 80 % of the periods of all runs", all >= 80.0)
-            .holds("in at least 80 % of the periods of this run", agree >= 80.0)
-            .because(format!(
-                "In a run that crosses Y*, both methods take about as long: their times differ by {:.0} % in the mean of the periods, and chance \
-                 decides. The paper says so of its iterations 900 to 1400, where \"both implementations can be used\".",
-                100.0 * differs
+                "Near the threshold chance decides: [figure 8](#figure-8-y-and-both-times-in-one-run) counts by the distance from it. Always \
+                 taking the method that the rule names takes {} % longer than always the faster one; always DLB takes {} %, always copies {} %.",
+                decimal(longer(&|period| if period.y < threshold { period.copied } else { period.balanced }), 1),
+                decimal(longer(&|period| period.balanced), 1),
+                decimal(longer(&|period| period.copied), 1)
             )),
     )
 }

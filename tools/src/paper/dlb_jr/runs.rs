@@ -1,31 +1,33 @@
-//! Runs programs on the nodes of a grid: with policies of production, with the copies of the paper, and with the paper's
-//! choice between balancing and copies.
+//! Runs programs on the nodes of a grid, many times with other job times: with policies of production, with the balancing
+//! of the paper and with its copies.
 
 use std::collections::BTreeMap;
 
 use lb_strategies::SUPERSTEPS;
-use lb_strategies::supersteps::Line;
 use virtual_cluster::StepScenario;
-use virtual_cluster::grid_cluster::{paper_copies_iterations_s, paper_copies_s, scenario};
+use virtual_cluster::grid_cluster::{JobTimeModel, RATIOS, paper_copies_s, scenario};
 
 use super::Context;
+use crate::statistics::{Spread, mean};
 
-/// Steps between two choices of the paper (I_p), and over which the points of figure 2 are averaged.
-pub(super) const PERIOD: usize = 100;
-
-/// Time of a division, s, and the parts of it that a switch to copies and back takes.
-const SWITCH_S: (f64, f64) = (1.4 * 37.5, 0.6 * 37.5);
-
-/// Nodes from which a scenario draws its processors.
+/// Nodes from which a run takes its processors.
 pub(super) struct Nodes {
     /// Their name in tables.
     pub(super) name: String,
-    /// Job times of each node, s.
-    pub(super) times: Vec<Vec<f64>>,
+    /// Where their job times come from.
+    pub(super) source: Source,
     /// Whether a time holds for a step, as those of measured hosts, instead of for a job.
     pub(super) by_step: bool,
     /// Steps of a run.
     pub(super) steps: u64,
+}
+
+/// The source of job times.
+pub(super) enum Source {
+    /// Drawn anew for each run.
+    Drawn(JobTimeModel),
+    /// The same in each run, by node, s.
+    Measured(Vec<Vec<f64>>),
 }
 
 /// What runs on some nodes. The paper's copies run by its formulas, all else by the simulation of a program.
@@ -35,13 +37,13 @@ pub(super) enum What {
     Policy(&'static str),
     /// Balancing every 2.5 P steps, as in the paper.
     Balanced,
+    /// The same, but a division is as much shorter as jobs are.
+    BalancedInProportion,
     /// This number of copies of each job, as in the paper.
     Copies(usize),
-    /// The paper's choice between balancing and this number of copies.
-    Choice(usize),
 }
 
-/// Some work on some nodes: place in a list of nodes, ratio of communication to computation in thousandths, processors.
+/// Some work on some nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Task {
     /// Place in the list of nodes.
@@ -54,45 +56,79 @@ pub(super) struct Task {
     pub(super) what: What,
 }
 
-/// Mean times of tasks, s.
+/// The times of tasks. Draw i of all tasks on the same number of processors has the same nodes with the same job times.
 #[derive(Default)]
-pub(super) struct Means(BTreeMap<Task, f64>);
+pub(super) struct Times(BTreeMap<Task, Vec<f64>>);
 
-impl Means {
-    /// Runs all tasks on `runs` sets of nodes each.
-    pub(super) fn run(context: &Context, label: &str, nodes: &[Nodes], tasks: &[Task], runs: u64) -> Self {
-        let seconds = context.each(label, tasks.len() * runs as usize, |index| {
-            // The longest tasks are last in the list, and should begin first.
-            let task = tasks[tasks.len() - 1 - index / runs as usize];
-            let scenario = nodes[task.nodes].scenario(task.processors, task.ratio, index as u64 % runs);
-            time_s(&scenario, task.what)
+impl Times {
+    /// Runs all tasks on `draws` draws of the job times.
+    pub(super) fn run(context: &Context, label: &str, nodes: &[Nodes], tasks: &[Task], draws: usize) -> Self {
+        let mut sorted = tasks.to_vec();
+        sorted.sort();
+        let by_nodes: Vec<Vec<Task>> = (0..nodes.len())
+            .map(|place| sorted.iter().copied().filter(|task| task.nodes == place).collect())
+            .collect();
+        // A draw takes as long as some runs, so all tasks share it.
+        let seconds = context.each(label, nodes.len() * draws, |index| {
+            let (place, draw) = (index / draws, (index % draws) as u64);
+            let times = nodes[place].times(draw);
+            let same_run =
+                |one: &Task, other: &Task| (one.ratio, one.processors) == (other.ratio, other.processors);
+            let mut seconds = Vec::new();
+            for tasks in by_nodes[place].chunk_by(same_run) {
+                let scenario = nodes[place].scenario(&times, tasks[0].processors, tasks[0].ratio, draw);
+                seconds.extend(tasks.iter().map(|task| time_s(&scenario, task.ratio, task.what)));
+            }
+            seconds
         });
-        let means = seconds.chunks(runs as usize).map(|of| of.iter().sum::<f64>() / runs as f64);
-        Self(tasks.iter().rev().copied().zip(means).collect())
+        let mut all: BTreeMap<Task, Vec<f64>> = BTreeMap::new();
+        for (index, seconds) in seconds.into_iter().enumerate() {
+            for (&task, seconds) in by_nodes[index / draws].iter().zip(seconds) {
+                all.entry(task).or_default().push(seconds);
+            }
+        }
+        Self(all)
     }
 
-    /// Mean time of a task that was run, s.
+    /// The time of a task in each draw, s.
+    pub(super) fn draws(&self, task: Task) -> &[f64] {
+        &self.0[&task]
+    }
+
+    /// Mean time of a task over all draws, s.
     pub(super) fn s(&self, nodes: usize, ratio: u32, processors: usize, what: What) -> f64 {
-        self.0[&Task { nodes, ratio, processors, what }]
+        mean(self.draws(Task { nodes, ratio, processors, what }))
     }
 
-    /// The best number of copies, one included, and its time.
-    pub(super) fn best_copies(&self, nodes: usize, ratio: u32, processors: usize) -> (usize, f64) {
-        let of = |copies| (copies, self.s(nodes, ratio, processors, What::Copies(copies)));
-        let all = copies(processors).map(of);
-        all.min_by(|one, other| one.1.total_cmp(&other.1)).expect("one copy is possible")
+    /// The same in hours, with the middle 90 % of the draws.
+    pub(super) fn hours(&self, nodes: usize, ratio: u32, processors: usize, what: What) -> Spread {
+        Spread::of(self.draws(Task { nodes, ratio, processors, what })).times(1.0 / 3600.0)
     }
 
-    /// The time of a task if a step waits for a send that takes `longest` times the mean, s. A step of a simulated run ends for
-    /// all nodes at once, so the rest of it stays.
-    pub(super) fn waiting_s(&self, nodes: &[Nodes], task: Task, longest: f64) -> f64 {
-        let program = nodes[task.nodes].scenario(task.processors, task.ratio, 0).program;
-        self.0[&task] + program.steps as f64 * program.link.delay_s * (longest - 1.0)
+    /// The number of copies with the least mean time, one included.
+    pub(super) fn best_copies(&self, nodes: usize, ratio: u32, processors: usize) -> usize {
+        let mean_s = |copies: usize| self.s(nodes, ratio, processors, What::Copies(copies));
+        copies(processors).min_by(|&one, &other| mean_s(one).total_cmp(&mean_s(other))).unwrap_or(1)
     }
 
-    /// Time without balancing and copies over the time of `what`.
+    /// Mean time without balancing and copies over the mean time of `what` (equations 1 and 2).
     pub(super) fn speedup(&self, nodes: usize, ratio: u32, processors: usize, what: What) -> f64 {
         self.s(nodes, ratio, processors, What::Copies(1)) / self.s(nodes, ratio, processors, what)
+    }
+
+    /// The same, with the middle 90 % of the speedups of single draws.
+    pub(super) fn speedups(&self, nodes: usize, ratio: u32, processors: usize, what: What) -> Spread {
+        let of = |what| self.draws(Task { nodes, ratio, processors, what });
+        let each: Vec<f64> =
+            of(What::Copies(1)).iter().zip(of(what)).map(|(equal, seconds)| equal / seconds).collect();
+        Spread::around(self.speedup(nodes, ratio, processors, what), &each)
+    }
+
+    /// Percent of the draws in which `one` takes less time than `other`.
+    pub(super) fn faster(&self, nodes: usize, ratio: u32, processors: usize, one: What, other: What) -> f64 {
+        let [one, other] = [one, other].map(|what| self.draws(Task { nodes, ratio, processors, what }));
+        let count = one.iter().zip(other).filter(|(one, other)| one < other).count();
+        100.0 * count as f64 / one.len().max(1) as f64
     }
 }
 
@@ -101,21 +137,47 @@ pub(super) fn copies(processors: usize) -> impl Iterator<Item = usize> {
     (0..).map(|power: u32| 1 << power).take_while(move |&copies| copies <= processors)
 }
 
+/// The base of seeds of job times, so that these do not follow from the numbers that choose the nodes.
+const SEEDS: u64 = 1_000_000;
+
 impl Nodes {
-    /// A run on some of these nodes.
-    pub(super) fn scenario(&self, processors: usize, ratio: u32, seed: u64) -> StepScenario {
-        let mut scenario = scenario(&self.times, self.by_step, processors, f64::from(ratio) / 1000.0, seed);
+    /// Nodes whose times are drawn by a model.
+    pub(super) fn drawn(model: JobTimeModel, steps: u64) -> Self {
+        Self { name: model.name.to_owned(), source: Source::Drawn(model), by_step: false, steps }
+    }
+
+    /// The job times of all nodes in a draw, s.
+    pub(super) fn times(&self, draw: u64) -> Vec<Vec<f64>> {
+        match &self.source {
+            Source::Drawn(model) => model.draw(SEEDS + draw),
+            Source::Measured(times) => times.clone(),
+        }
+    }
+
+    /// The run of a draw on some of these nodes, with these job times.
+    pub(super) fn scenario(
+        &self,
+        times: &[Vec<f64>],
+        processors: usize,
+        ratio: u32,
+        draw: u64,
+    ) -> StepScenario {
+        let mut scenario = scenario(times, self.by_step, processors, f64::from(ratio) / 1000.0, draw);
         scenario.program.steps = self.steps;
         scenario
     }
 }
 
-fn time_s(scenario: &StepScenario, what: What) -> f64 {
+fn time_s(scenario: &StepScenario, ratio: u32, what: What) -> f64 {
     match what {
         What::Policy(spec) => steps_s(scenario, spec).iter().sum(),
         What::Balanced => balanced_s(scenario).iter().sum(),
+        What::BalancedInProportion => {
+            let mut scenario = scenario.clone();
+            scenario.program.division_s *= RATIOS[0] / (f64::from(ratio) / 1000.0);
+            balanced_s(&scenario).iter().sum()
+        }
         What::Copies(copies) => paper_copies_s(scenario, copies),
-        What::Choice(copies) => choice(scenario, copies, 0).seconds,
     }
 }
 
@@ -133,75 +195,4 @@ pub(super) fn balanced_s(scenario: &StepScenario) -> Vec<f64> {
 /// The same with another number of steps between divisions.
 pub(super) fn balanced_every_s(scenario: &StepScenario, every: u64) -> Vec<f64> {
     steps_s(scenario, &format!("des,every={every},by=wall,tolerance=0,ahead=0"))
-}
-
-/// A period of a run: Y (equation 3), and the mean time of a step with balancing and with copies, s.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Period {
-    /// The statistic Y.
-    pub(super) y: f64,
-    /// Balanced.
-    pub(super) balanced: f64,
-    /// With copies.
-    pub(super) copied: f64,
-}
-
-/// The periods of a run, with copies as in the paper.
-pub(super) fn periods(scenario: &StepScenario, copies: usize) -> Vec<Period> {
-    let (balanced, copied) = (balanced_s(scenario), paper_copies_iterations_s(scenario, copies));
-    let series = scenario.times.series();
-    let units = scenario.program.weights.units() as f64 / series.len() as f64;
-    let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
-    (0..balanced.len() / PERIOD)
-        .map(|period| {
-            let steps = period * PERIOD..(period + 1) * PERIOD;
-            let times =
-                |of: &Vec<f64>| steps.clone().map(|step| of[step % of.len()]).sum::<f64>() / PERIOD as f64;
-            let speeds: f64 = series.iter().map(|of| 1.0 / (units * times(of))).sum();
-            let y = series.len() as f64 / speeds;
-            Period { y, balanced: mean(&balanced[steps.clone()]), copied: mean(&copied[steps]) }
-        })
-        .collect()
-}
-
-/// A run with the paper's choice. Times in seconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Chosen {
-    /// Time of the run.
-    pub(super) seconds: f64,
-    /// Time of the switches in it.
-    pub(super) switching: f64,
-    /// Time by which the chosen method was slower than the other one, over periods in which it was.
-    pub(super) wrong: f64,
-    /// The part of `wrong` in the first period.
-    pub(super) wrong_first: f64,
-}
-
-/// A run with the paper's choice (section 3.3, steps 1 to 8). It begins with balancing. After each period both lines are
-/// fitted to all periods so far, but the first `ignored` ones, and the method whose line is lower at the latest Y is chosen.
-pub(super) fn choice(scenario: &StepScenario, copies: usize, ignored: usize) -> Chosen {
-    let periods = periods(scenario, copies);
-    let (mut run, mut copying) = (Chosen::default(), false);
-    for (place, period) in periods.iter().enumerate() {
-        let (chosen, other) =
-            if copying { (period.copied, period.balanced) } else { (period.balanced, period.copied) };
-        run.seconds += PERIOD as f64 * chosen;
-        run.wrong += PERIOD as f64 * (chosen - other).max(0.0);
-        if place == 0 {
-            run.wrong_first = run.wrong;
-        }
-        let known = &periods[ignored.min(place)..=place];
-        let line = |of: fn(&Period) -> f64| {
-            let points: Vec<(f64, f64)> = known.iter().map(|period| (period.y, of(period))).collect();
-            // A single point has no line: its own value is expected.
-            Line::fit(&points).map_or(of(period), |line| line.at(period.y))
-        };
-        let better = line(|period| period.copied) < line(|period| period.balanced);
-        if better != copying && place + 1 < periods.len() {
-            run.switching += if better { SWITCH_S.0 } else { SWITCH_S.1 };
-            copying = better;
-        }
-    }
-    run.seconds += run.switching;
-    run
 }

@@ -53,6 +53,11 @@ impl Program {
         }
     }
 
+    /// The exchange after each iteration.
+    pub(super) fn exchange(self) -> Exchange {
+        self.parts().1
+    }
+
     fn parts(self) -> (&'static str, Exchange) {
         match self {
             Self::Unbalanced => ("equal", Exchange::Blocking),
