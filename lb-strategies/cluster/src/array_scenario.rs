@@ -53,10 +53,11 @@ pub struct ArrayScenario {
     pub network: Network,
     /// The costs of messages and decisions, and the errors of measurements.
     pub overheads: Overheads,
-    /// Number of vCPUs that the workers of each host share fairly; none if each worker has its own. A host has
+    /// Number of vCPUs on which the workers of each host [take turns](Crowded); none if each worker has its own. A host has
     /// [`ranks_per_host`](super::Bandwidths::ranks_per_host) ranks.
     pub vcpus_per_host: Option<u32>,
-    /// The time slice of a worker and others on its vCPU, ns; 0 if they share it at any time.
+    /// The time slice of a worker and other processes on its vCPU, ns; 0 if they share it at any time. Workers that take
+    /// turns on the vCPUs of a host have no others beside them.
     pub slice: Nanos,
     /// Makes the vCPUs of one run, in their initial state.
     pub make_vcpus: MakeVcpus,
@@ -108,7 +109,7 @@ impl ArrayScenario {
         }
     }
 
-    /// The vCPUs of one run, shared by the workers of each host if there are not enough of them, and cut into time slices.
+    /// The vCPUs of one run, on which workers take turns if there are not enough of them, and cut into time slices.
     fn vcpus(&self) -> Box<dyn Vcpus> {
         let vcpus = self.whole_vcpus();
         if self.slice > 0 { Box::new(Sliced::new(vcpus, self.slice)) } else { vcpus }

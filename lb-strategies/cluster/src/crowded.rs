@@ -5,9 +5,6 @@ use std::collections::VecDeque;
 use lb_strategies::pools::machine::Nanos;
 use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 
-/// The length of a turn, ns: the time slice of Linux.
-const TURN: Nanos = 3_000_000;
-
 /// The vCPUs of another model, of which a host may have fewer than workers.
 ///
 /// A worker that wants to run gets a free vCPU, or waits behind the others that wait. It keeps its vCPU until it has
@@ -22,7 +19,7 @@ const TURN: Nanos = 3_000_000;
 /// let [one, two] = [0, 1].map(|rank| Worker { rank: Rank(rank), number: 0 });
 /// vcpus.occupied(one, true, 0);
 /// vcpus.occupied(two, true, 0);
-/// let turn = 3_000_000;
+/// let turn = Crowded::TURN;
 /// assert_eq!((vcpus.speed(one, 0), vcpus.speed(two, 0)), ((300.0, turn), (0.0, turn)));
 /// assert_eq!((vcpus.speed(one, turn), vcpus.speed(two, turn)), ((0.0, 2 * turn), (300.0, 2 * turn)));
 /// assert!(vcpus.occupied(two, false, turn + 7), "that gives its vCPU to the other");
@@ -45,6 +42,9 @@ struct Host {
 }
 
 impl Crowded {
+    /// The length of a turn, ns: the time slice of Linux.
+    pub const TURN: Nanos = 3_000_000;
+
     /// `vcpus`, of which each host of `ranks_per_host` consecutive ranks has `vcpus_per_host`; both are at least 1.
     /// `workers` has the number of workers of each rank.
     pub fn new(vcpus: Box<dyn Vcpus>, workers: &[u32], ranks_per_host: u32, vcpus_per_host: u32) -> Self {
@@ -69,13 +69,12 @@ impl Crowded {
 impl Host {
     /// Ends the turns that are over. A worker for which none waits begins another.
     fn end_turns(&mut self, now: Nanos) {
-        for (worker, end) in &mut self.running {
-            while *end <= now {
-                if let Some(next) = self.waiting.pop_front() {
-                    self.waiting.push_back(std::mem::replace(worker, next));
-                }
-                *end += TURN;
+        let over = |(_, end): &&mut (Worker, Nanos)| *end <= now;
+        while let Some((worker, end)) = self.running.iter_mut().filter(over).min_by_key(|(_, end)| *end) {
+            if let Some(next) = self.waiting.pop_front() {
+                self.waiting.push_back(std::mem::replace(worker, next));
             }
+            *end += Crowded::TURN;
         }
     }
 }
@@ -102,7 +101,7 @@ impl Vcpus for Crowded {
         host.end_turns(now);
         if occupied {
             if host.running.len() < free {
-                host.running.push((worker, now + TURN));
+                host.running.push((worker, now + Self::TURN));
             } else {
                 host.waiting.push_back(worker);
             }
@@ -114,7 +113,7 @@ impl Vcpus for Crowded {
             host.running.swap_remove(at);
             return others;
         };
-        host.running[at] = (next, now + TURN);
+        host.running[at] = (next, now + Self::TURN);
         true
     }
 }
@@ -134,10 +133,10 @@ mod tests {
         assert_eq!(changes, [false; 5], "a worker that begins to wait slows no other");
         let mut work = [0.0; 5];
         for turn in 0..300 {
-            let now = turn * TURN;
+            let now = turn * Crowded::TURN;
             for (worker, work) in all.iter().zip(&mut work) {
                 let (speed, until) = vcpus.speed(*worker, now);
-                assert_eq!(until, now + TURN);
+                assert_eq!(until, now + Crowded::TURN);
                 assert!((vcpus.share(*worker, now) - speed / 6.0).abs() < 1e-9);
                 *work += speed / 300.0;
             }
@@ -154,9 +153,9 @@ mod tests {
         [one, two, three].into_iter().for_each(|worker| _ = vcpus.occupied(worker, true, 0));
         assert!(!vcpus.occupied(two, false, 5), "it did not run");
         assert!(vcpus.occupied(one, false, 10));
-        assert_eq!(vcpus.speed(three, 10), (6.0, 10 + TURN));
+        assert_eq!(vcpus.speed(three, 10), (6.0, 10 + Crowded::TURN));
         assert!(!vcpus.occupied(three, false, 20), "no other waits");
         assert!(!vcpus.occupied(two, true, 30), "a vCPU is free");
-        assert_eq!((vcpus.speed(two, 30), vcpus.clock(one, 30)), ((6.0, 30 + TURN), 6.0));
+        assert_eq!((vcpus.speed(two, 30), vcpus.clock(one, 30)), ((6.0, 30 + Crowded::TURN), 6.0));
     }
 }

@@ -36,7 +36,7 @@ pub const RATIOS: [f64; 3] = [0.01, 0.25, 0.50];
 const WORD: f64 = 0.4;
 
 /// Time of a division, s.
-const DIVISION_S: f64 = 37.5;
+pub const DIVISION_S: f64 = 37.5;
 
 /// Number of units in the equal share of a processor.
 const UNITS: u64 = 1000;
@@ -151,6 +151,7 @@ pub fn job_times(left: &[Vec<f64>], floor: f64) -> Vec<Vec<f64>> {
 ///
 /// Drawn times are used job by job, as in the paper. Times of measured hosts are used step by step.
 pub fn scenario(nodes: &[Vec<f64>], by_step: bool, processors: usize, ratio: f64, seed: u64) -> StepScenario {
+    assert!(ratio > 0.0, "a ratio of {ratio}, expected one above 0");
     let mut random = SplitMix64::new(seed);
     let mut left: Vec<usize> = (0..nodes.len()).collect();
     let mut take = || left.swap_remove(random.number() as usize % left.len());

@@ -31,16 +31,17 @@ pub struct Overheads {
     pub cpu: CpuCosts,
     /// Time for which an idle worker spins, ns. Then it sleeps.
     pub spin: Nanos,
-    /// Time that a sleeping worker takes to wake up when it gets something to do, ns. It needs a vCPU for that.
+    /// Time that a sleeping worker takes to wake up when it gets something to do, ns. It needs a vCPU for that, and the
+    /// time counts as its CPU time.
     pub wake: Nanos,
 }
 
 impl Overheads {
     /// True if iterations of chunks cost more than the work of the chunks.
     pub(crate) fn pays_per_iteration(&self) -> bool {
-        let CpuCosts { iteration, local_message, message_byte, packet, reload_byte, .. } = self.cpu;
-        let costs = [iteration, local_message, message_byte, packet, reload_byte];
-        self.message_cpu > 0 || costs.iter().any(|&cost| cost > 0.0)
+        let CpuCosts { iteration, local_message, message_byte, reload_byte, .. } = self.cpu;
+        self.message_cpu > 0
+            || [iteration, local_message, message_byte, reload_byte].iter().any(|&cost| cost > 0.0)
     }
 }
 
@@ -49,7 +50,7 @@ impl Overheads {
 ///
 /// Costs of iterations, messages and reloads are part of the measured load of a chunk, as in the runtime. All others are
 /// *chores*: a free worker of the rank does them before it takes a ready chunk, one after another, and packets wait for
-/// that. A packet of messages counts with the messages. The messages between ranks also cost [`Overheads::message_cpu`] each.
+/// that. The messages between ranks also cost [`Overheads::message_cpu`] each.
 ///
 /// ```
 /// use virtual_cluster::{CpuCosts, Overheads};
@@ -74,7 +75,7 @@ pub struct CpuCosts {
     /// To collect the report of a chunk and to predict its load, on rank 0, before the strategy is asked.
     pub collect_chunk: f64,
     /// To handle a packet, on the rank that gets it: of a sync, window or migration, or of all messages between chunks
-    /// that come within a microsecond. The chunk that gets the first of these messages pays.
+    /// that come from one rank within a microsecond.
     pub packet: f64,
     /// To take a chunk out of its rank and send it, whatever its size.
     pub pack_chunk: f64,

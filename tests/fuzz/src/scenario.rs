@@ -10,7 +10,17 @@ use line::assert_line;
 const LENGTH_MAX: usize = 4096;
 
 /// Words of Rust and serde that mean nothing to a reader.
-const FOREIGN: [&str; 6] = ["invalid type", "invalid value", "expected struct", "expected u32", "expected f64", "newtype"];
+const FOREIGN: [&str; 9] = [
+    "invalid type",
+    "invalid value",
+    "expected struct",
+    "expected u32",
+    "expected u64",
+    "expected usize",
+    "expected f64",
+    "a sequence",
+    "newtype",
+];
 
 fuzz_target!(|text: &str| {
     if text.len() > LENGTH_MAX {

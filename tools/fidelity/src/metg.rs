@@ -36,7 +36,9 @@ pub(crate) fn compare(dir: &Path, ranks: &[u32], runs: u32, costs: &MachineCosts
         "simulated",
         "%",
     ]);
-    let own_ns = own_ns(&real(dir, 1)?, costs)?;
+    let alone: Vec<f64> = (0..runs).map(|_| Ok(real(dir, 1)?.least_ns)).collect::<Result<_, String>>()?;
+    // The time of a task that belongs to the program alone: neither its kernel's nor the runtime's.
+    let own_ns = (lb_strategies::median(alone).unwrap_or(0.0) - grain_ns(1, 0.0, costs)?).max(0.0);
     for &ranks in ranks {
         let mut real: Vec<f64> =
             (0..runs).map(|_| Ok(real(dir, ranks)?.metg_ns)).collect::<Result<_, String>>()?;
@@ -75,11 +77,6 @@ fn real(dir: &Path, ranks: u32) -> Result<Real, String> {
         return Err(format!("{NAME}: no grains in its results"));
     };
     Ok(Real { metg_ns, least_ns: grain_ns * (1.0 - efficiency) })
-}
-
-/// The time of a task that belongs to the program alone, ns: neither its kernel's nor the runtime's.
-fn own_ns(alone: &Real, costs: &MachineCosts) -> Result<f64, String> {
-    Ok((alone.least_ns - grain_ns(1, 0.0, costs)?).max(0.0))
 }
 
 /// The grain of Task Bench, ns: the simulated time of a worker per task. `work_ns` is what a task does itself.

@@ -104,12 +104,15 @@ impl EventLoop<'_> {
         }
     }
 
-    /// Lets a rank handle a packet that has arrived.
-    pub(super) fn handle_packet(&mut self, rank: u32, packet: Packet) {
+    /// Lets a rank handle a packet of another rank that has arrived. Messages of chunks are packets together.
+    pub(super) fn handle_packet(&mut self, from: u32, rank: u32, packet: Packet) {
         let cpu = &self.overheads.cpu;
         let cpu_ns = match packet {
             // The chunk pays for its messages.
-            Packet::Halo { .. } => 0.0,
+            Packet::Halo { .. } => {
+                let begins = cpu.packet > 0.0 && self.places[rank as usize].begins_packet(from, self.now);
+                if begins { cpu.packet } else { 0.0 }
+            }
             Packet::Chunk(_) => cpu.packet + cpu.unpack(self.array.state_bytes),
             Packet::Reports { .. } | Packet::Up(_) | Packet::Down(_) => cpu.packet,
         };

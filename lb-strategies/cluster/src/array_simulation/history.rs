@@ -242,13 +242,11 @@ impl<'r> EventLoop<'r> {
                 let served = self.wires.serve(to, self.now);
                 self.events.at(served, Event::Served { from, to, packet });
             }
-            Event::Served { from: _, to, packet } => {
-                if let (Packet::Halo { to: chunk, .. }, true) = (packet, self.pays) {
-                    let begins_packet = self.places[to as usize].begins_packet(self.now);
-                    let it = &mut self.chunks[chunk as usize];
-                    (it.crossed, it.packets) = (it.crossed + 1, it.packets + u32::from(begins_packet));
+            Event::Served { from, to, packet } => {
+                if let (Packet::Halo { to, .. }, true) = (packet, self.pays) {
+                    self.chunks[to as usize].crossed += 1;
                 }
-                self.handle_packet(to, packet);
+                self.handle_packet(from, to, packet);
                 self.occupy(to);
             }
             Event::Departs { chunk, from } => self.leave(chunk, from),
@@ -301,14 +299,19 @@ impl EventLoop<'_> {
 
     /// Gives chores and ready chunks to idle workers of a rank.
     pub(super) fn occupy(&mut self, rank: u32) {
-        for worker in self.firsts[rank as usize]..self.firsts[rank as usize + 1] {
+        let workers = self.firsts[rank as usize]..self.firsts[rank as usize + 1];
+        let wakes =
+            |running: &Option<Running>| running.as_ref().is_some_and(|it| matches!(it.job, Job::WakeUp));
+        let mut waking = self.running[workers.clone()].iter().filter(|running| wakes(running)).count();
+        for worker in workers {
             if self.running[worker].is_some() {
                 continue;
             }
             if self.sleeps(worker) {
-                if !self.places[rank as usize].has_work() {
-                    return;
+                if self.places[rank as usize].jobs() <= waking {
+                    continue;
                 }
+                waking += 1;
                 let work = self.work_of(worker, self.overheads.wake as f64);
                 self.begin(worker, Job::WakeUp, work);
             } else if let Some((cpu_ns, chore)) = self.begin_chore(rank) {
@@ -359,12 +362,10 @@ impl EventLoop<'_> {
         let far_ns = *message_cpu as f64 + cpu.message_byte * bandwidths.message_bytes as f64;
         let it = &mut self.chunks[chunk as usize];
         it.crossed = 0;
-        let packets = std::mem::take(&mut it.packets);
         let reloaded = if std::mem::take(&mut it.reloads) { self.array.state_bytes as f64 } else { 0.0 };
         cpu.iteration
             + f64::from(near) * cpu.local_message
             + f64::from(far) * far_ns
-            + f64::from(packets) * cpu.packet
             + reloaded * cpu.reload_byte
     }
 
@@ -374,7 +375,7 @@ impl EventLoop<'_> {
         let rank = self.execution.name(worker).rank.0;
         self.idle_since[worker] = self.now;
         match running.job {
-            Job::WakeUp => return self.occupy(rank),
+            Job::WakeUp => {}
             Job::Iteration(chunk) => self.finish_iteration(worker, chunk, &running),
             Job::Chore(chore) => self.finish_chore(rank, chore),
         }

@@ -1,13 +1,13 @@
 //! The state of a chunk and of a rank in a simulated array.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::Home;
 use super::chores::Chores;
 use super::tree::Heard;
 use lb_strategies::pools::machine::Nanos;
 
-/// The time between two polls of a rank in the runtime, ns.
+/// The time between two polls of a rank, ns: the runtime's between two runs of chunks.
 const POLL: Nanos = 1_000;
 
 pub(super) struct Chunk {
@@ -29,8 +29,6 @@ pub(super) struct Chunk {
     pub(super) waits: bool,
     /// Number of messages of other ranks since it began its last iteration; not counted where they cost nothing.
     pub(super) crossed: u32,
-    /// Number of packets that began with one of these.
-    pub(super) packets: u32,
     /// True from its arrival on a rank until its next iteration, for which no cache has its state.
     pub(super) reloads: bool,
     /// CPU time and iterations since they were last reported.
@@ -53,7 +51,6 @@ impl Chunk {
             taken: false,
             waits: false,
             crossed: 0,
-            packets: 0,
             reloads: false,
             cpu_ns: 0.0,
             handled: 0,
@@ -108,17 +105,18 @@ pub(super) struct RankState {
     syncs: Vec<OpenSync>,
     pub(super) heard: Heard,
     pub(super) migration: Migration,
-    /// Messages that come before this time belong to the last packet.
-    next_packet: Nanos,
+    /// By rank: messages from it that come before this time belong to its last packet.
+    next_packets: BTreeMap<u32, Nanos>,
 }
 
 impl RankState {
-    /// True if a message that comes now begins a packet. Ranks send and receive packets once in this time, so messages
-    /// travel together.
-    pub(super) fn begins_packet(&mut self, now: Nanos) -> bool {
-        let begins = now >= self.next_packet;
+    /// True if a message of another rank that comes now begins a packet. A rank sends packets once in [`POLL`], so
+    /// messages travel together.
+    pub(super) fn begins_packet(&mut self, from: u32, now: Nanos) -> bool {
+        let next = self.next_packets.entry(from).or_default();
+        let begins = now >= *next;
         if begins {
-            self.next_packet = now + POLL;
+            *next = now + POLL;
         }
         begins
     }
@@ -147,9 +145,9 @@ pub(super) struct Migration {
 }
 
 impl RankState {
-    /// True if a free worker has something to do.
-    pub(super) fn has_work(&self) -> bool {
-        !self.ready.is_empty() || self.chores.can_begin()
+    /// Number of jobs that free workers may begin.
+    pub(super) fn jobs(&self) -> usize {
+        self.ready.len() + usize::from(self.chores.can_begin())
     }
 
     fn sync(&mut self, phase: u64) -> usize {

@@ -56,22 +56,24 @@ fn an_iteration_and_messages_take_cpu_time_that_is_load() {
 }
 
 #[test]
-fn messages_that_come_together_are_one_packet() {
-    let array = Array { chunks: 4, iterations: 10, period: Period::Steps(10), ..array() };
-    let makespan = |workers: u32| {
+fn messages_that_come_together_from_one_rank_are_one_packet() {
+    let makespan = |chunks: u32, workers: Vec<u32>, beside: fn(u32) -> Vec<u32>| {
         let cpu = CpuCosts { packet: 700.0, ..CpuCosts::default() };
-        let array = Array { workers: vec![workers; 2], ..array.clone() };
+        let array = Array { chunks, iterations: 10, period: Period::Steps(10), workers, ..array() };
         let mut vcpus = Traces::constant(|_| 1000.0);
         let none = ARRAYS.parse("none").expect("listed").into();
         let overheads = Overheads { cpu, ..Overheads::default() };
         let run = RunArray::new(&array, none, &mut vcpus).overheads(&overheads);
-        run.exchange(|chunk| vec![(chunk + 2) % 4]).run().makespan()
+        run.exchange(beside).run().makespan()
     };
+    let pairs = |chunk| vec![(chunk + 2) % 4];
     // Two chunks take turns, so each message is a packet. The first iteration needs none.
-    assert_eq!(makespan(1), 20_000_000 + 2 * 9 * 700);
-    // Both messages come at once, and one chunk of each rank pays. Its own message comes 700 ns later, in the next packet
-    // of the other rank, so the other chunk pays then, and both end together.
-    assert_eq!(makespan(2), 10_000_000 + 5 * 700);
+    assert_eq!(makespan(4, vec![1, 1], pairs), 20_000_000 + 2 * 9 * 700);
+    // Both messages come at once. A worker handles the packet, and begins the chunk of its first message 700 ns later.
+    assert_eq!(makespan(4, vec![2, 2], pairs), 10_000_000 + 5 * 700);
+    // Three ranks with a chunk each get the messages of the other two at once, as two packets.
+    let all = |chunk| vec![(chunk + 1) % 3, (chunk + 2) % 3];
+    assert_eq!(makespan(3, vec![1; 3], all), 10_000_000 + 9 * 2 * 700);
 }
 
 #[test]
@@ -174,6 +176,24 @@ fn a_worker_that_has_stopped_spinning_takes_a_while_to_wake_up() {
     assert_eq!(makespan(1_000_000, 1_200_000), 20_000_000, "it spins for as long as it waits");
     let late = makespan(500_000, 1_200_000);
     assert!((21_000_000..24_000_000).contains(&late), "{late}");
+}
+
+#[test]
+fn only_as_many_workers_wake_up_as_there_are_jobs() {
+    // Rank 1 has two workers and one chunk, and a rank on the same vCPU keeps it busy. A second worker that woke up for
+    // nothing would take the vCPU for as long.
+    let array = Array { chunks: 2, iterations: 10, ..array() };
+    let makespan = |workers: u32| {
+        let array = Array { workers: vec![1, workers], ..array.clone() };
+        let mut scenario = ArrayScenario::new("crowd", array, || Box::new(Traces::constant(|_| 1000.0)));
+        scenario.sends_to = Some(std::sync::Arc::new(|chunk| vec![1 - chunk]));
+        scenario.overheads.bandwidths.ranks_per_host = 2;
+        scenario.overheads.wake = 300_000;
+        scenario.network.rtt = 0;
+        scenario.vcpus_per_host = Some(1);
+        scenario.run(ARRAYS.parse("none").expect("listed").into()).makespan()
+    };
+    assert_eq!((makespan(1), makespan(2)), (22_700_000, 22_700_000));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::grids::{CONSTANTS, Grids, RATIO_NAMES, RATIOS, Series, falls, least_a
 use super::runs::What;
 use super::sends::exponential;
 use crate::paper::page::{Claim, Grid, Section};
+use virtual_cluster::grid_cluster::DIVISION_S;
 
 /// Why times do not rise on many nodes.
 pub(super) const RISE: &str = "If all sends take equally long, communication takes the same time on all numbers of nodes, and a division is rarer on \
@@ -41,7 +42,7 @@ pub(super) fn section(grids: &Grids) -> Section {
     let division_part = |set: usize, ratio: u32, processors: usize| {
         let steps = grids.nodes[set].steps as f64;
         let divisions = (steps / (2.5 * processors as f64).round()).floor();
-        100.0 * divisions * 37.5 / grids.times.s(set, ratio, processors, What::Balanced)
+        100.0 * divisions * DIVISION_S / grids.times.s(set, ratio, processors, What::Balanced)
     };
     grids.rows(&mut divisions, true, |set, processors| {
         let cells = [250, 500].map(|ratio| {

@@ -337,6 +337,12 @@ fn runs_with_too_many_changes_of_speed_are_refused_before_they_begin() {
     let short =
         sliced.replace("host = 1", "host = 1\nto = \"1s\"").replace("iterations = 100", "iterations = 1e4");
     simulate(&short, &["--check"]).expect("a neighbour of a second");
+    let crowded = slow.replace("count = 2", "count = 2\nranks = 2");
+    refused(
+        simulate(&crowded.replace("iterations = 100", "iterations = 1e6"), &["--check"]),
+        "cloud.toml:4: hosts[0].ranks: 2e10 turns on vCPUs to simulate, expected 1e9 at most: fewer ranks, more vCPUs",
+    );
+    simulate(&crowded, &["--check"]).expect("turns of an hour");
     let random = slow.replace("host = 1", "random = 1").replace("count = 2", "count = 100000");
     refused(
         simulate(&random.replace("chunks = 32", "chunks = 100000"), &["--check"]),

@@ -2,6 +2,7 @@
 
 use lb_strategies::pool::Nanos;
 use lb_strategies::virtual_time::on_off::{LONGEST, SHORTEST};
+use virtual_cluster::Crowded;
 
 use super::super::{Neighbours, Place, Speeds};
 use super::{Cluster, Group, as_s};
@@ -28,7 +29,9 @@ struct Changes {
     toggles: f64,
     /// Number of different schedules of neighbours at random.
     schedules: f64,
-    /// Turns of workers that share a vCPU in time slices.
+    /// Turns of workers and neighbours that share a vCPU in time slices.
+    slices: f64,
+    /// Turns of workers on hosts with fewer vCPUs. At each end of a turn, all workers of the host change their speed.
     turns: f64,
 }
 
@@ -54,9 +57,11 @@ impl Group<'_> {
 
 impl Cluster<'_> {
     /// Refuses a run of `work` units that takes too long. Each worker is assumed to do an equal part, as without balancing.
-    /// `count` turns of `field` make up the work.
+    /// The work is `count` iterations or units, of which `field` is the number.
     pub(in super::super) fn check_work(&self, work: f64, field: &str, count: u64) -> Result<(), Error> {
-        let speeds = || self.groups.iter().flat_map(Group::speeds);
+        let crowding = self.crowding();
+        let speeds =
+            || self.groups.iter().flat_map(Group::speeds).map(|(speed, count)| (speed / crowding, count));
         let (workers, all) = speeds().fold((0.0, 0.0), |(workers, all), (speed, count)| {
             (workers + count, all + count * speed * self.scale)
         });
@@ -66,7 +71,7 @@ impl Cluster<'_> {
             return self.check_ideal(f64::INFINITY, field, count);
         };
         self.check_ideal(work / all, field, count)?;
-        let (part, most_s) = (work / workers / self.scale, IDEAL_MOST_S.min(ALL_MOST_S / workers));
+        let (part, most_s) = (work / workers / self.scale * crowding, IDEAL_MOST_S.min(ALL_MOST_S / workers));
         let longest_s = part / slowest;
         if longest_s > most_s {
             let what = format!(
@@ -82,12 +87,15 @@ impl Cluster<'_> {
     fn check_changes(&self, part: f64, longest_s: f64, ideal_s: f64) -> Result<(), Error> {
         let slice = self.description.costs.time_slice.filter(|&slice| slice > 0);
         let changes = self.changes(part, longest_s, slice)?;
-        if changes.turns > CHANGES_MOST {
+        let too_many = [
+            ("costs.time_slice", changes.slices, "longer slices"),
+            ("hosts[0].ranks", changes.turns, "fewer ranks, more vCPUs"),
+        ];
+        if let Some((field, count, mend)) = too_many.into_iter().find(|(_, count, _)| *count > CHANGES_MOST) {
             let what = format!(
-                "{:.0e} turns on vCPUs to simulate, expected {CHANGES_MOST:e} at most: longer slices, or fewer iterations",
-                changes.turns
+                "{count:.0e} turns on vCPUs to simulate, expected {CHANGES_MOST:e} at most: {mend}, or fewer iterations"
             );
-            return Err(self.wrong("costs.time_slice", &"", &what));
+            return Err(self.wrong(field, &"", &what));
         }
         let added = changes.schedules * ideal_s / stretch_s();
         if changes.toggles > CHANGES_MOST || added > ADDED_MOST {
@@ -122,18 +130,25 @@ impl Cluster<'_> {
                 }
                 let busy_s = group.slowest().map_or(0.0, |speed| (part / speed).min(there_s));
                 if given.beside == Place::Vcpu {
-                    changes.turns += workers * turns(busy_s);
+                    changes.slices += workers * turns(busy_s);
                 }
             }
         }
         if self.shared_vcpus().is_some() {
             let all = self.groups.iter().flat_map(Group::speeds).filter(|(speed, _)| *speed > 0.0);
-            changes.turns += all.map(|(speed, workers)| workers * turns(part / speed)).sum::<f64>();
+            changes.turns = all.map(|(speed, workers)| workers * part / speed / as_s(Crowded::TURN)).sum();
         }
         Ok(changes)
     }
 
-    /// Refuses a run that never ends or takes too long. `ideal_s` is about the best time of `count` turns of `field`.
+    /// Number of workers per vCPU where they take turns, else 1.
+    fn crowding(&self) -> f64 {
+        let workers = self.groups.first().map_or(1, |group| group.ranks * group.workers);
+        self.shared_vcpus().map_or(1.0, |vcpus| f64::from(workers) / f64::from(vcpus))
+    }
+
+    /// Refuses a run that never ends or takes too long. `ideal_s` is about the best time of its `count` iterations or units,
+    /// of which `field` is the number.
     pub(in super::super) fn check_ideal(&self, ideal_s: f64, field: &str, count: u64) -> Result<(), Error> {
         if !ideal_s.is_finite() {
             let what = "all speeds stay 0 from some time on, expected a worker that can end the run";

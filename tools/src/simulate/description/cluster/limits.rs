@@ -1,4 +1,4 @@
-//! Refuses clusters that do not fit into memory, cannot be simulated.
+//! Refuses clusters that do not fit into memory, or cannot be simulated.
 
 use super::super::super::cluster::RANKS_MOST;
 use super::super::Speeds;
