@@ -14,6 +14,9 @@ const BYTES_MAX: u64 = 1 << 30;
 /// Files that were read. No output may replace them.
 static READ: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+/// Notes that were printed.
+static NOTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
 /// Returns whether this process has read the file.
 pub(crate) fn was_read(file: &Path) -> bool {
     let read = READ.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,8 +42,13 @@ pub(crate) fn read_text(file: &Path) -> io::Result<String> {
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// Prints a note about a file that was read on standard error.
+/// Prints a note about a file that was read on standard error, once.
 pub(crate) fn note(line: &str) {
+    let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if noted.iter().any(|before| before == line) {
+        return;
+    }
+    noted.push(line.to_owned());
     // If standard error is closed, the note is lost.
     let _ = writeln!(io::stderr(), "{}", escape_control(&format!("caribou: {line}")));
 }

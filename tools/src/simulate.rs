@@ -45,6 +45,7 @@ use clap::Subcommand;
 use virtual_cluster::Series;
 
 pub(crate) use self::compare::in_parallel;
+pub(crate) use self::recording::SIMULATED;
 use crate::{Error, input, output};
 
 /// The program to simulate.

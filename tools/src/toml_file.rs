@@ -103,6 +103,14 @@ impl Document {
         self.root.set(&node::keys(field)?, to)
     }
 
+    /// Sets a field of a table of the first level. Its name may have dots, as one with quotes in TOML.
+    ///
+    /// # Errors
+    /// There is something else than a table.
+    pub(crate) fn set_in(&mut self, table: &str, name: &str, to: Node) -> Result<(), String> {
+        self.root.set(&[node::Key::Field(table.to_owned()), node::Key::Field(name.to_owned())], to)
+    }
+
     /// A field of the first level.
     pub(crate) fn field(&self, name: &str) -> Option<&Node> {
         match &self.root.value {

@@ -12,6 +12,7 @@ use super::command_line::{self, Setting};
 use super::judge::{Judged, Judgement};
 use super::program::Size;
 use super::recording::Recording;
+use crate::simulate::SIMULATED;
 use crate::statistics::mean;
 
 /// The error of the replay above which advice is weak.
@@ -53,8 +54,11 @@ pub(super) fn settings(recording: &Recording, change: &Change) -> String {
     if texts.is_empty() { "as recorded".into() } else { texts.join(" ") }
 }
 
-/// The command line that makes the change; none if it is not known.
+/// The command line that makes the change; none if it is not known, or the run was simulated.
 pub(super) fn command(recording: &Recording, change: &Change) -> Option<String> {
+    if recording.arguments.first().is_some_and(|program| program == SIMULATED) {
+        return None;
+    }
     command_line::command(&recording.arguments, &list(recording, change))
 }
 

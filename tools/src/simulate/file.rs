@@ -83,7 +83,12 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let mut document = Document::open(file)?;
     for (field, value) in &options.set {
         let place = Place::Option(format!("--set {field}={value}").into());
-        let set = document.set(field, option_value(value, &place));
+        let value_of = option_value(value, &place);
+        // A swept field is one name, as in `sweep."hosts[0].count"`.
+        let set = match field.strip_prefix("sweep.") {
+            Some(swept) => document.set_in("sweep", swept.trim_matches('"'), value_of),
+            None => document.set(field, value_of),
+        };
         set.map_err(|what| Error::Usage(format!("--set {field}={value}: {what}")))?;
     }
     let sweep = Sweep::of(&document)?;
@@ -192,9 +197,19 @@ fn traces<'s>(
         let name = if are_clear { name.clone() } else { format!("{}+{begin}", number + 1) };
         let dir = if runs.len() == 1 { dir.to_owned() } else { dir.join(name) };
         output::check_dir(&dir)?;
+        if holds_trace(&dir) {
+            let what = format!("--trace: {} has a trace already, expected another directory", dir.display());
+            return Err(Error::Usage(what));
+        }
         traces.push(Traced { scenario, policy, dir });
     }
     Ok(traces)
+}
+
+/// True if a directory has a file of a trace. One that cannot be read has none.
+fn holds_trace(dir: &Path) -> bool {
+    let names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.into_iter().any(|name| name.to_string_lossy().starts_with("rank-"))
 }
 
 /// Writes a trace of each run.

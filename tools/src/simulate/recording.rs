@@ -36,6 +36,9 @@ pub(super) fn events(scenario: &ArrayScenario) -> f64 {
     (1.0 + 2.0 * sent) * f64::from(scenario.array.chunks) * scenario.array.iterations as f64
 }
 
+/// What traces of simulated runs have instead of a program.
+pub(crate) const SIMULATED: &str = "simulated";
+
 /// Runs the scenario under a policy, and writes its trace to `dir`.
 pub(super) fn record(scenario: &ArrayScenario, policy: &Policy<dyn Strategy>, dir: &Path) -> io::Result<()> {
     let mut executed = Vec::new();
@@ -343,7 +346,7 @@ fn run_record(scenario: &ArrayScenario, policy: &Policy<dyn Strategy>, dir: &Pat
     let (ranks, all) = (workers.len() as u32, workers.iter().sum::<u32>());
     RunRecord {
         run_id: format!("simulated-{}-{}", scenario.name, policy.spec),
-        arguments: vec!["simulated".into(), scenario.name.clone()],
+        arguments: vec![SIMULATED.into(), scenario.name.clone()],
         version: env!("CARGO_PKG_VERSION").into(),
         git_hash: "unknown".into(),
         started_unix_ns: 0,

@@ -180,7 +180,7 @@ fn check_times(scenario: &ArrayScenario, source: &dyn Source) -> Result<(), Erro
         false => ("messages and the costs of the runtime", taken_s),
     };
     let what = format!(
-        "{what} may take {taken_s:.0e} s, expected {TAKEN_MOST_S:e} s at most: fewer iterations, or lower costs"
+        "{what} may take {taken_s:.2e} s, expected {TAKEN_MOST_S:e} s at most: fewer iterations, or lower costs"
     );
     Err(wrong(source, "program.iterations", &scenario.array.iterations, &what))
 }
@@ -347,6 +347,9 @@ fn array(
         let what =
             format!("{simulated:.0e} iterations of chunks to simulate, expected {SIMULATED_MOST:e} at most");
         return Err(wrong(source, "program.iterations", &iterations, &what));
+    }
+    if iterations == 0 {
+        return Err(wrong(source, "program.iterations", &iterations, "expected 1 at least"));
     }
     if iterations > ITERATIONS_MOST {
         let what = format!("expected {ITERATIONS_MOST} at most");

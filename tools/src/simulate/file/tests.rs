@@ -97,6 +97,11 @@ fn fields_are_swept_in_all_combinations() {
     assert_eq!(csv.read().lines().count(), 13);
     let svg = svg.read();
     assert!(svg.contains("program.chunks 16") && svg.contains("balance.period"), "{svg}");
+    let counts =
+        simulate(SMALL, &["--set", "sweep.hosts[0].count=[1, 2]"]).expect_err("a neighbour of host 1");
+    assert!(counts.to_string().contains("neighbours[0].host: 1, expected a host from 0 to 0"), "{counts}");
+    let counts = simulate(SMALL, &["--set", "sweep.\"hosts[0].count\"=[2, 3]"]).unwrap();
+    assert!(counts.contains("2 combinations of hosts[0].count"), "{counts}");
     let seeds = SMALL
         .replace("[program]", "[program]\ncost = \"lognormal:1\"")
         .replace("name", "seeds = [1, 2, 3]\nname");
@@ -149,6 +154,18 @@ fn a_simulated_array_writes_a_sound_trace() {
         );
         assert_eq!(summary.lines().any(|line| line.starts_with("depart")), moves, "{run}: {summary}");
     }
+    refused(
+        simulate(
+            &text,
+            &["--trace", &dir.join("balance.period=10+none"), "--set", "balance.strategies=none"],
+        ),
+        "balance.period=10+none has a trace already, expected another directory",
+    );
+    let advice = caribou(&["advise", &dir.join("balance.period=10+none")]).unwrap();
+    assert!(
+        advice.contains("CARIBOU_LB=refine") && !advice.contains("\n  CARIBOU_LB"),
+        "no program: {advice}"
+    );
     let loads =
         format!("[program]\ngenerator = \"recorded\"\nloads = \"{}\"\n", dir.join("balance.period=10+none"));
     let again = simulate(&loads, &["--set", "balance.strategies=none,refine"]).unwrap();
@@ -181,7 +198,7 @@ fn the_costs_of_a_machine_are_read() {
     let large = SMALL.replace("chunks = 32", "chunks = 32\nstate_bytes = 1e12");
     refused(
         simulate(&format!("costs = \"{}\"\n{large}", slow.text()), &[]),
-        "program.iterations: messages and the costs of the runtime may take 6e10 s, expected 1e9 s at most",
+        "program.iterations: messages and the costs of the runtime may take 6.40e10 s, expected 1e9 s at most",
     );
     let both = format!("costs.decision = \"1us\"\n{long}");
     refused(
