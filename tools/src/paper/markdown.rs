@@ -126,7 +126,7 @@ fn sentence(claim: &Claim) -> String {
         let _ = write!(text, " Holds: {yes}.");
     }
     if !no.is_empty() {
-        let _ = write!(text, " Does not hold: {no}. {}", claim.because);
+        let _ = write!(text, " Required, but not so: {no}. {}", claim.because);
     }
     text
 }

@@ -154,8 +154,8 @@ fn a_page_has_its_verdicts_and_pictures_and_the_index_has_its_result() {
     for words in [
         &format!("**Result:** {result}\n"),
         "| All hold. | 1 \\| 2 | 3 | reproduced, fitted | [Figure 1](#figure-1-it-all) |",
-        "- **in part**: *Some hold.* Holds: part 0. Does not hold: part 1. Measured: 4.",
-        "- **differs**: *None holds.* Does not hold: part 0; part 1. Measured: 4.",
+        "- **in part**: *Some hold.* Holds: part 0. Required, but not so: part 1. Measured: 4.",
+        "- **differs**: *None holds.* Required, but not so: part 0; part 1. Measured: 4.",
         "![speeds](caa-figure-1.svg)",
         "| name | value |\n|---|---:|\n| a\\|b | 1 |",
         "```sh no_run\ncaribou top\n```",

@@ -89,7 +89,7 @@ pub(super) fn section(grids: &Grids, wider: &str) -> Section {
     )
     .claim(
         Claim::new("Two and four copies are faster than none.", "set one: \"the speedup increases when 2-JR or 4-JR has been applied\"")
-            .here(format!("2 copies on {two_pay}, 4 copies on {four_pay} of {} numbers of nodes of set one", parallel.len()))
+            .here(format!("2 copies on {two_pay} of {}, 4 copies on {four_pay} of {} numbers of nodes of set one", parallel.len(), parallel.len() - 1))
             .holds("2 copies are faster than equal shares on each number of nodes", two_pay == parallel.len())
             .holds("4 copies are, on each number of nodes from 4 on", four_pay + 1 == parallel.len())
             .because(CONSTANTS),
@@ -99,7 +99,8 @@ pub(super) fn section(grids: &Grids, wider: &str) -> Section {
             .here(format!("on {more_lose} of {} numbers of nodes from 8 on", many.len()))
             .holds("8 and more copies are slower than 4 on each number of nodes from 8 on", more_lose == many.len())
             .holds("on at least half of them", 2 * more_lose >= many.len())
-            .because(CONSTANTS),
+            .because(CONSTANTS)
+            .fitted(),
     )
     .claim(
         Claim::new("For a given number of copies, the speedup grows with the number of nodes.", "plot only")

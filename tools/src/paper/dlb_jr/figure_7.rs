@@ -78,7 +78,7 @@ pub(super) fn section(grids: &Grids, wider: &str) -> Section {
         .claim(
             Claim::new("In set two copies are faster on 2 and 4 nodes.", "plot only")
                 .here(format!(
-                    "{:.2} and {:.2} against {:.2} and {:.2}",
+                    "copies {:.2} and {:.2}, DLB {:.2} and {:.2}",
                     copied(1, 2),
                     copied(1, 4),
                     balanced(1, 2),
@@ -107,7 +107,7 @@ pub(super) fn section(grids: &Grids, wider: &str) -> Section {
                 .holds("on 32 nodes in set two", peak(1) == 32)
                 .because(format!(
                     "The speedups on 16 and 32 nodes are {:.2} and {:.2} in set one, {:.2} and {:.2} in set two. Sends are the same on all numbers of \
-                     nodes here, and in the paper they grow. [Other constants](#the-constants-of-the-drawn-job-times) move them, too.",
+                     nodes here, and in the paper they grow (section 4.1).",
                     near(0)[0],
                     near(0)[1],
                     near(1)[0],
@@ -116,10 +116,10 @@ pub(super) fn section(grids: &Grids, wider: &str) -> Section {
                 .fitted(),
         )
         .claim(
-            Claim::new("Speedups are higher in set two.", "over 6")
+            Claim::new("Speedups are higher in set two.", "\"significantly higher\"")
                 .here(format!("DLB up to {most_one:.2} and {most_two:.2}"))
                 .holds("the greatest of DLB is higher in set two", most_two > most_one)
-                .holds("it is above 6", most_two > 6.0)
+                .holds("by at least half", most_two > 1.5 * most_one)
                 .because(wider)
                 .fitted(),
         )

@@ -112,7 +112,7 @@ pub(super) fn section(context: &Context, runs: &[Vec<Period>]) -> Section {
     let ((crossing, _), (moving, moving_right)) = (drifting(runs), drifting(&drifts));
     Section::new(
         "Figure 8: Y and both times in one run",
-        "The paper shows a run in which Y rises above Y* = 7708 ms: copies are faster until iteration 900, then DLB. The levels of the drawn \
+        "The paper shows a run in which Y rises above Y* = 7708 ms: copies are faster until iteration 900, and DLB after iteration 1400. The levels of the drawn \
          nodes do not drift, so most runs stay on one side. This is the run that is most evenly on both sides.",
     )
     .picture("figure-8", "Y and the times of steps with balancing and with copies in one run", [Panel::from(picture)])
@@ -129,10 +129,10 @@ pub(super) fn section(context: &Context, runs: &[Vec<Period>]) -> Section {
             .holds("in at least 80 % of the periods of all runs", all.mean >= 80.0)
             .holds("in at least 80 % of the periods of this run", agree >= 80.0)
             .because(format!(
-                "Near Y* the lines differ by less than the times deviate from them (first table), so chance decides, as the paper says of its \
-                 iterations 900 to 1400. With Y below half or above twice Y* the threshold is right in {} % of the periods. In {crossing} of {} runs \
-                 Y crosses from 0.8 to 1.25 times Y* or back. If slow changes are as large as {} over {} jobs, it does in {moving} runs, and the \
-                 threshold is right in {} % of their periods.",
+                "From half to twice Y* the times deviate from the lines by about as much as the lines differ (first table), so chance decides often. \
+                 The paper says so of its iterations 900 to 1400. With Y below half or above twice Y* the threshold is right in {} % of the periods. \
+                 In {crossing} of {} runs the mean of Y goes from below 0.8 Y* in the first third to above 1.25 Y* in the last, or back. If slow \
+                 changes are as large as {} over {} jobs, it does in {moving} runs, and the threshold is right in {} % of their periods.",
                 decimal(far_right, 0),
                 runs.len(),
                 slow.0,

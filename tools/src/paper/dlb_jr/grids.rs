@@ -174,6 +174,11 @@ pub(super) fn falls(times: &[f64]) -> bool {
     times.windows(2).all(|pair| pair[1] < pair[0])
 }
 
+/// Whether each time is longer than the one before.
+pub(super) fn rises(times: &[f64]) -> bool {
+    times.windows(2).all(|pair| pair[1] > pair[0])
+}
+
 /// The number of nodes with the least time.
 pub(super) fn least_at(processors: &[usize], times: &[f64]) -> usize {
     let place = (0..times.len()).min_by(|&one, &other| times[one].total_cmp(&times[other]));
