@@ -45,8 +45,8 @@ pub(super) fn page(context: &Context) -> Page {
             .into(),
         here: format!(
             "the two times in the text determine the model (here {:.2} s and {:.2} s); the savings follow: {:.1} % on 16 and {:.1} % on 32 VMs \
-             with slow nodes (the paper: 20.5 and 18.8 %), and up to {most:.1} % beside a neighbour. The text of Algorithm 1 taken \
-             literally moves {literal} chunks beside a neighbour on 16 VMs; the authors' published program shows how they read it. The \
+             with slow nodes (the paper: 20.5 and 18.8 %), and up to {most:.1} % beside a neighbour. The text of Algorithm 1 \
+             with equal times moves {literal} chunks beside a neighbour on 16 VMs; the authors' published program shows how they read it. The \
              default of Caribou needs no period, and reaches {mean_part:.1} % of the best achievable gain on average, {least_part:.1} % at least.",
             programs.none_s(0, Case::Slow, 16),
             programs.none_s(0, Case::Slow, 32),

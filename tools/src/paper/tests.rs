@@ -48,8 +48,6 @@ fn load_factors_do_what_the_paper_says_but_for_two_speedups() {
             ("The greatest speedups with 4000 and 8000", Verdict::Differs),
             ("The speedup decreases as the number of nodes", Verdict::Partly),
             ("The granularity falls", Verdict::Partly),
-            ("The three greatest speedups, with an allgatherv in a ring", Verdict::Partly),
-            ("`MPI_Allgatherv` is the best of the three exchanges, if it is a ring", Verdict::Differs),
         ],
     );
 }
@@ -67,12 +65,13 @@ fn the_combined_algorithm_does_what_its_paper_says_but_for_its_general_statement
 }
 
 #[test]
-fn ruper_does_what_its_paper_says() {
+fn ruper_does_what_its_paper_says_but_for_its_gains_its_ranks_and_its_overhead() {
     all_but(
         "ruper-lb",
         &[
             ("Balanced runs take less time", Verdict::Partly),
             ("Ranks look balanced without balancing", Verdict::Partly),
+            ("The overhead on the processing time", Verdict::Partly),
         ],
     );
 }

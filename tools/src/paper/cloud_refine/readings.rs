@@ -7,7 +7,7 @@ use super::{Context, PAPER};
 use crate::paper::page::{Claim, Grid, Section};
 use crate::paper::text;
 
-/// The text taken literally.
+/// The text with equal times.
 pub(super) const LITERAL: &str = "refine-paper,tolerance=0.05,receivers=light";
 
 /// The authors' program, but ticks become equal instead of times.
@@ -15,14 +15,15 @@ const TICKS: &str = "refine-paper,equal=ticks";
 
 /// The readings: words, and the specification.
 const READINGS: [(&str, &str); 6] = [
-    ("the text: epsilon 5 %, receivers stay underloaded", LITERAL),
+    ("the text with equal times: epsilon 5 %, receivers stay underloaded", LITERAL),
     ("the least epsilon, receivers stay underloaded", "refine-paper,receivers=light"),
     ("epsilon 5 %, all but overloaded VMs receive", "refine-paper,tolerance=0.05"),
     ("the text with equal ticks (equation 3)", "refine-paper,tolerance=0.05,receivers=light,equal=ticks"),
     ("the authors' program with equal ticks", TICKS),
     ("the authors' program: the least epsilon, all but overloaded VMs receive", PAPER),
 ];
-/// Places of two readings.
+/// Places of readings that claims name.
+const TEXT_WITH_TICKS: usize = 3;
 const EQUAL_TICKS: usize = 4;
 const AUTHORS: usize = 5;
 
@@ -70,9 +71,13 @@ pub(super) fn section(context: &Context) -> Section {
     .table(table)
     .claim(
         Claim::new("Algorithm 1 balances Stencil2D beside a neighbour and with slow VMs.", "figure 6, 8 to 64 VMs")
-            .here(format!("{least:.1} % saved at least; the text taken literally moves {literal} chunks beside a neighbour on 16 or more VMs"))
+            .here(format!(
+                "{least:.1} % saved at least; the text with equal times moves {literal} chunks beside a neighbour on 16 or more VMs, \
+                 with equal ticks it saves {} % on 8, 16, 32 and 64",
+                text(std::array::from_fn::<f64, { VMS.len() }, _>(|place| saved(place, TEXT_WITH_TICKS)), 1)
+            ))
             .holds("as the authors programmed it, it saves more than 10 % in each of the twelve cases", least > 10.0)
-            .holds("the text taken literally moves chunks beside a neighbour on 16 or more VMs", literal > 0)
+            .holds("the text with equal times moves chunks beside a neighbour on 16 or more VMs", literal > 0)
             .because("The other VMs are nearer to the average than epsilon there, so none of them is underloaded."),
     )
     .claim(
@@ -88,7 +93,8 @@ pub(super) fn section(context: &Context) -> Section {
     .claim(
         Claim::new("Loads in ticks make the balancer aware of the speeds of vCPUs (equations 1 and 3).", "figure 6b, 8 to 64 VMs")
             .here(format!(
-                "with four slow VMs equal ticks save at most {ticks:.1} %, equal times (the authors' program) at least {times:.1} %"
+                "with four slow VMs equal ticks {}, equal times (the authors' program) save at least {times:.1} %",
+                if ticks < 0.0 { format!("cost at least {:.1} %", -ticks) } else { format!("save at most {ticks:.1} %") }
             ))
             .holds("equal times save more than 10 % with slow VMs on each number of VMs", times > 10.0)
             .holds("equal ticks, as equation 3 says, save more than 5 % on some number of VMs", ticks > 5.0)

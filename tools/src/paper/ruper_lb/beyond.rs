@@ -15,6 +15,9 @@ const FIGURES: [&str; 7] = ["F6-1", "F6-2", "F6-3", "F6-4", "F7", "F8a", "F8b"];
 /// Times of a round trip between ranks, ms.
 const ROUND_TRIPS_MS: [u64; 3] = [0, 10, 200];
 
+/// Whether a report takes computing time from its thread in virtual time. It does not, so no run measures that overhead.
+const REPORTS_TAKE_TIME: bool = false;
+
 /// The cost of reports: time of messages, and their number.
 pub(super) fn overhead(context: &Context) -> Section {
     let names: &[&str] = if context.quick { &FIGURES[..2] } else { &FIGURES };
@@ -47,14 +50,17 @@ pub(super) fn overhead(context: &Context) -> Section {
     Section::new(
         "Statements on overhead",
         "The paper states that its asynchronous reports have a negligible overhead, without a measurement. Here a thread stops for no \
-         report, so the overhead is the number of messages, and the time that answers take.",
+         report: reports cost nothing in virtual time. So the statement itself is not tested, only the number of messages and the \
+         time that answers take.",
     )
     .table(table)
     .claim(
         Claim::new("The overhead on the processing time is negligible.", "stated in the conclusions")
-            .here(format!("at most {} messages in a run; round trips of 10 ms cost at most {} %", messages_most[0], decimal(slower[0], 2)))
+            .here(format!("not tested: reports cost nothing in virtual time; at most {} messages in a run; round trips of 10 ms cost at most {} %", messages_most[0], decimal(slower[0], 2)))
             .holds("at most 200 messages between ranks", messages_most[0] <= 200)
-            .holds("round trips of 10 ms cost less than 0.5 %", slower[0] < 0.5),
+            .holds("round trips of 10 ms cost less than 0.5 %", slower[0] < 0.5)
+            .holds("reports take computing time from the threads of this run, so that it is measured", REPORTS_TAKE_TIME)
+            .because("Not tested: reports cost nothing in virtual time."),
     )
     .best(format!("`leases` sends at most {} messages and loses at most {} % by round trips of 10 ms.", messages_most[1], decimal(slower[1], 2)))
 }
@@ -112,8 +118,9 @@ pub(super) fn intervals(context: &Context) -> Section {
     Section::new(
         "Beyond the paper: other times between checkpoints",
         format!(
-            "The paper chose 300 s by the order of its run times. The mean excess is {} % with 60 s, {} % with 300 s and {} % with 600 s; \
-             `leases` has no such setting and {} %.",
+            "The paper chose 300 s by the order of its run times. The mean excess of the {} scenarios of this table is {} % with 60 s, {} % with \
+             300 s and {} % with 600 s; `leases` has no such setting and {} %.",
+            trials.len(),
             decimal(mean(0), 1),
             decimal(mean(1), 1),
             decimal(mean(2), 1),
