@@ -55,7 +55,6 @@ pub(super) fn section(context: &Context, trial: &Trial) -> Section {
         .into_iter()
         .filter(|[gain, ranks]| (5.0..8.0).contains(gain) && *ranks < 3.0)
         .count();
-    let both = if both == 0 { "None".to_owned() } else { both.to_string() };
     Section::new(
         "Figure 8: four ranks on one host without neighbours",
         "32 threads on 32 cores with two hardware threads each. Here the scheduler moves threads between hardware threads, and two \
@@ -80,7 +79,7 @@ pub(super) fn section(context: &Context, trial: &Trial) -> Section {
         .holds("threads differ more than twice as much as ranks", threads > 2.0 * ranks)
         .holds("ranks differ by less than 3 %", ranks < 3.0)
         .because(format!(
-            "The paper does not state how often threads change cores. {both} of the {} tried times on a core give both a gain of 5 to \
+            "The paper does not state how often threads change cores. Of {} tried times on a core, {both} led to both a gain of 5 to \
              8 % and ranks within 3 %. With {:.0} s ranks differ by {:.1} %, and `ruper` gains {:.1} %.",
             HOLDS_S.len(),
             HOLDS_S[1],
