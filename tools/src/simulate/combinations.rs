@@ -12,6 +12,7 @@ pub(super) use self::picture::sweep_picture;
 use super::compare::{Comparison, Metrics, Outcome};
 use super::table::{Rows, excess, percent, seconds, write_legend};
 use crate::Error;
+use crate::statistics::mean;
 use crate::toml_file::{Document, Node, Value};
 
 /// The field that `seeds` sets. Tables show the mean over seeds.
@@ -218,14 +219,13 @@ fn means<M: Metrics>(comparisons: &[Comparison<M>]) -> Table {
         Table::new(heads).text_columns((0..columns).map(|column| column == words || column + 1 == columns));
     for Row { comparison, outcomes, .. } in rows(comparisons) {
         let times: Vec<f64> = outcomes.iter().map(|outcome| outcome.makespan_s).collect();
-        let mean = mean(times.iter().copied());
+        let mean = mean(&times);
         let variance =
             times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (times.len().max(2) - 1) as f64;
         let all = |value: fn(&Outcome<M>) -> Option<f64>| -> Option<Vec<f64>> {
             outcomes.iter().map(|outcome| value(outcome)).collect()
         };
-        let of =
-            |value: fn(&Outcome<M>) -> Option<f64>| all(value).map(|values| self::mean(values.into_iter()));
+        let of = |value: fn(&Outcome<M>) -> Option<f64>| all(value).map(|values| self::mean(&values));
         let mut cells: Vec<String> = fields(comparison).map(|(_, value)| value.to_owned()).collect();
         cells.extend([outcomes[0].policy.clone(), seconds(mean), seconds(variance.sqrt())]);
         cells.push(excess(of(|outcome| outcome.excess_percent)));
@@ -235,9 +235,4 @@ fn means<M: Metrics>(comparisons: &[Comparison<M>]) -> Table {
         table.row(cells);
     }
     table
-}
-
-fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
-    let count = values.len().max(1) as f64;
-    values.sum::<f64>() / count
 }

@@ -1,6 +1,6 @@
 //! Figure 3: times of DLB by ratio of communication to computation.
 
-use super::grids::{CONSTANTS, Grids, RATIO_NAMES, RATIOS, Series, falls, least_at, rises};
+use super::grids::{CONSTANTS, Grids, HIGH_RATIOS, RATIO_NAMES, RATIOS, Series, falls, least_at, rises};
 use super::runs::What;
 use super::sends::exponential;
 use crate::paper::page::{Claim, Grid, Section};
@@ -45,7 +45,7 @@ pub(super) fn section(grids: &Grids) -> Section {
         100.0 * divisions * DIVISION_S / grids.times.s(set, ratio, processors, What::Balanced)
     };
     grids.rows(&mut divisions, true, |set, processors| {
-        let cells = [250, 500].map(|ratio| {
+        let cells = HIGH_RATIOS.map(|ratio| {
             [
                 format!("{:.0}", division_part(set, ratio, processors)),
                 format!("{:.2}", speedup(set, ratio, processors, What::Balanced)),

@@ -41,13 +41,10 @@ pub(super) fn section(grids: &Grids, wider: &str) -> Section {
     };
     let (most_one, most_two) = (balanced(0, peak(0)), balanced(1, peak(1)));
     let above_copies = |what: What| {
-        let settings =
-            grids.settings().flat_map(|(set, processors)| [250, 500].map(|ratio| (set, ratio, processors)));
-        let faster = |&(set, ratio, processors): &(usize, u32, usize)| {
+        grids.count_at_high_ratios(|set, ratio, processors| {
             grids.times.s(set, ratio, processors, what)
                 < grids.times.s(set, ratio, processors, grids.best(set, ratio, processors))
-        };
-        settings.filter(faster).count()
+        })
     };
     let (high, in_proportion) = (above_copies(What::Balanced), above_copies(What::BalancedInProportion));
     let settings = 2 * grids.settings().count();

@@ -12,6 +12,8 @@ use crate::statistics::Spread;
 
 /// Ratios of communication to computation, in thousandths, and their names.
 pub(super) const RATIOS: [u32; 3] = [10, 250, 500];
+/// Those of them at which communication takes a large part.
+pub(super) const HIGH_RATIOS: [u32; 2] = [RATIOS[1], RATIOS[2]];
 pub(super) const RATIO_NAMES: [&str; 3] = ["0.01", "0.25", "0.50"];
 
 /// Where a result depends on the job times that are drawn.
@@ -85,11 +87,17 @@ impl Grids {
 
     /// The number of settings at ratios of 0.25 and 0.50 in which a method is faster than equal shares.
     pub(super) fn faster_at_high_ratios(&self, what: What) -> usize {
-        let settings =
-            self.settings().flat_map(|(set, processors)| [250, 500].map(|ratio| (set, ratio, processors)));
-        settings
-            .filter(|&(set, ratio, processors)| self.times.speedup(set, ratio, processors, what) > 1.0)
-            .count()
+        self.count_at_high_ratios(|set, ratio, processors| {
+            self.times.speedup(set, ratio, processors, what) > 1.0
+        })
+    }
+
+    /// The number of settings at these ratios for which `holds` is true of the set, the ratio and the number of nodes.
+    pub(super) fn count_at_high_ratios(&self, holds: impl Fn(usize, u32, usize) -> bool) -> usize {
+        let of = |(set, nodes): (usize, usize)| {
+            HIGH_RATIOS.iter().filter(|ratio| holds(set, **ratio, nodes)).count()
+        };
+        self.settings().map(of).sum()
     }
 
     /// Mean times on all numbers of processors of a set, s.

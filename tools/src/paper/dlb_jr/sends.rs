@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 use presentation::format::decimal;
 use virtual_cluster::grid_cluster::paper_copies_s;
 
-use super::grids::{Grids, least_at};
+use super::grids::{Grids, HIGH_RATIOS, least_at};
 use super::runs::{What, copies};
 use crate::paper::Context;
 use crate::paper::page::{Grid, Section};
@@ -39,9 +39,9 @@ fn rayleigh(count: usize) -> f64 {
 /// What changes if a step waits for the slowest of as many sends as there are nodes.
 pub(super) fn send_times(grids: &Grids) -> Section {
     let columns = |set: usize, longest: Longest| {
-        let balanced = [250, 500].map(|ratio| grids.waiting_h(set, ratio, |_| What::Balanced, longest));
+        let balanced = HIGH_RATIOS.map(|ratio| grids.waiting_h(set, ratio, |_| What::Balanced, longest));
         let copied =
-            [250, 500].map(|ratio| grids.waiting_h(set, ratio, |of| grids.best(set, ratio, of), longest));
+            HIGH_RATIOS.map(|ratio| grids.waiting_h(set, ratio, |of| grids.best(set, ratio, of), longest));
         [balanced, copied].concat()
     };
     let heads = "sends | set | DLB, 0.25 | DLB, 0.50 | copies, 0.25 | copies, 0.50";
@@ -79,7 +79,7 @@ const MESSAGES: [f64; 4] = [0.2, 0.4, 0.8, 1.6];
 pub(super) fn messages(context: &Context, grids: &Grids) -> Section {
     let rows: Vec<(usize, usize, u32)> = (0..grids.nodes.len())
         .flat_map(|set| [4, 16].map(|processors| (set, processors)))
-        .flat_map(|(set, processors)| [250, 500].map(|ratio| (set, processors, ratio)))
+        .flat_map(|(set, processors)| HIGH_RATIOS.map(|ratio| (set, processors, ratio)))
         .collect();
     let numbers: Vec<usize> = copies(16).collect();
     // By draw, then row, time of the message and number of copies.

@@ -6,7 +6,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::compare::{Comparison, Metrics};
 use super::super::values;
-use super::{Row, fields, mean, rows};
+use super::{Row, fields, rows};
+use crate::statistics::mean;
 
 /// The name of the ideal in the legend.
 const IDEAL: &str = "ideal";
@@ -68,7 +69,7 @@ pub(in super::super) fn sweep_picture<M: Metrics>(comparisons: &[Comparison<M>])
 
 /// The mean time over seeds, s.
 fn time_s<M>(row: &Row<'_, M>) -> f64 {
-    mean(row.outcomes.iter().map(|outcome| outcome.makespan_s))
+    mean(&row.outcomes.iter().map(|outcome| outcome.makespan_s).collect::<Vec<_>>())
 }
 
 /// The upper end of the vertical axis, s.
@@ -102,7 +103,7 @@ fn lines_of<M>(rows: &[&Row<'_, M>], scale: &Scale) -> Vec<Series> {
             series[place].dots.push(point);
             series[place].line.push(point);
         }
-        let ideal_s = mean(row.ideals_s.iter().copied());
+        let ideal_s = mean(&row.ideals_s);
         if ideal_s.is_finite() && !ideal.iter().any(|other| other.0.to_bits() == at.to_bits()) {
             ideal.push((at, ideal_s));
         }
